@@ -119,23 +119,34 @@ def test_step_by_step_while_parents_are_deleted(is_binary):
     assert search.n_steps > 300
 
 
+@pytest.mark.parametrize("structure_prior", ["uniform", "choices"])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(schedule, "start_afresh"), (dag, "ancestor_matrix"), (leaves, "_packed"), (leaves, "_matrix")]
+    ("owner", "name"),
+    [
+        (schedule, "start_afresh"),
+        (dag, "ancestor_matrix"),
+        (leaves, "_packed"),
+        (leaves, "_matrix"),
+        (leaves.Leaves, "delete_parents"),
+    ],
 )
-def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkeypatch):
+def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, structure_prior, monkeypatch):
     table = alarm_table(500, is_binary=True)
     start = random_start(np.random.default_rng(1), table, n_operators=8)
     settings = LeafSearch("CBM", "best-first", delete_parents=True, threads=1)
-    expected = learn(table, start=start, search=settings, structure_prior="uniform")
+    expected = learn(table, start=start, search=settings, structure_prior=structure_prior)
     random, called = np.random.default_rng(2), getattr(owner, name)
 
     def interrupted(*given):
         if random.random() < 0.2:
             raise KeyboardInterrupt
-        return called(*given)
+        found = called(*given)
+        if random.random() < 0.2:
+            raise KeyboardInterrupt
+        return found
 
     monkeypatch.setattr(owner, name, interrupted)
-    search, n_interrupts = start_search(table, start=start, search=settings, structure_prior="uniform"), 0
+    search, n_interrupts = start_search(table, start=start, search=settings, structure_prior=structure_prior), 0
     while not search.stopped:
         try:
             search.run()
@@ -144,6 +155,29 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert n_interrupts > 3
     assert search.network == expected
     assert search.network.learned == expected.learned
+
+
+@pytest.mark.interpreted
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") != "1", reason="compiled threads are late as they please")
+@pytest.mark.parametrize("seed", [123, 369, 373, 453])
+def test_threads_that_are_late_while_parents_are_deleted(seed, monkeypatch):
+    """A node whose merge was just committed may still be in the queue, and be run ahead."""
+    random = np.random.default_rng(seed)
+    table = random_table(random, max_cases=300, max_states=3, max_assignments=100)
+    start, settings = random_start(random, table, n_operators=8), LeafSearch("CBM", "best-first", delete_parents=True)
+    expected, wait = learn(table, start=start, search=settings), schedule._wait_for_others
+
+    def run_all_and_wait(state, scratch):
+        for target in state.targets:
+            schedule._run_node(target, 1e-9, state, scratch)
+            schedule.note_next(target, state)
+        wait(state, scratch)
+
+    monkeypatch.setattr(schedule, "_wait_for_others", run_all_and_wait)
+    found = learn(table, start=start, search=settings)
+    assert expected.learned["deleted_parents"] > 0
+    assert found == expected
+    assert found.learned == expected.learned
 
 
 def test_an_interrupt_while_gains_are_added_up_counts_none_twice(monkeypatch):

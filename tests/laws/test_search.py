@@ -9,7 +9,17 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import by_name, examples, free, generators, problems, random_setup, random_start, random_table
+from strategies import (
+    by_name,
+    examples,
+    free,
+    generators,
+    make_table,
+    problems,
+    random_setup,
+    random_start,
+    random_table,
+)
 
 import leafwise
 from leafwise import learn, log_score, start_search, workers
@@ -285,6 +295,23 @@ def test_deleting_parents_keeps_required_ones(problem):
     for target, node in enumerate(network.nodes):
         required = {parent for parent, child in setup.rules.required if child == target}
         assert set(node.parents) == set(node.graph.relevant_parents(n_states)) | required
+
+
+def test_a_parent_that_only_a_piece_tests_is_deleted_too():
+    """Of x, the last two states follow the majority of three variables, and so does v, less often."""
+    random = np.random.default_rng(50)
+    others = random.integers(2, size=(3, 600))
+    is_often = others.sum(axis=0) > 1
+    v = is_often ^ (random.random(600) < 0.1)
+    is_high, is_last = random.random(600) < 0.5, random.random(600) < np.where(is_often, 0.999, 0.001)
+    x = np.where(is_high, 2 + is_last, random.random(600) < 0.5)
+    table = make_table([4, 2, 2, 2, 2], [x, v, *others], ordered={0})
+    settings = LeafSearch("BMO", "best-first", delete_parents=True)
+    search = start_search(table, target="a", search=settings, prior="uniform")
+    search.run()
+    assert search.n_deleted == 1
+    assert search.n_arcs == len(search.network.arcs) == 3
+    assert search.log_score == pytest.approx(search.network.learned["log_score"], abs=1e-6)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

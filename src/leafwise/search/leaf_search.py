@@ -179,6 +179,7 @@ class LeafSearchRun(Run):
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # at once
         self._other: Leaves | None = None  # the second search for some graphs, while it is in progress
         self._deleted: list[Deletion] = []
+        self._deletion: tuple[Any, ...] | None = None  # arguments of `Leaves.delete_parents`, until that is complete
         self._n_examined = 0  # number of steps after which parents to delete were last looked for
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # over all steps before, and
         self._n_summed = {"gain": 0, "log_prior": 0}  # ... this many of `_leaves`
@@ -573,9 +574,11 @@ class LeafSearchRun(Run):
         with self._clock:
             self._leaves.score_initial()
 
-    def _replay(self, n_steps: int, reduces: bool = False, charges: bool = False) -> ReplayedGraphs:
+    def _replay(
+        self, n_steps: int, reduces: bool = False, charges: bool = False, deleted: list[Deletion] | None = None
+    ) -> ReplayedGraphs:
         self._score()
-        gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
+        gone = [deletion for deletion in (self._deleted if deleted is None else deleted) if deletion[0] <= n_steps]
         log_ways = self._score_tables.per_variable[2] if charges else None
         return self._leaves.draw(self._graphs, n_steps, gone, reduces, log_ways)
 
@@ -607,31 +610,41 @@ class LeafSearchRun(Run):
     def _delete_parents(self) -> None:
         """If the last step is a merge, delete the parents on which its node no longer depends; only once per step.
 
-        They are kept if the graph would be less probable without them: a leaf that becomes shared is charged for, and
-        the next split would bring them back.
+        If this is interrupted, call it again: what was found is noted first, at once, and then carried out.
         """
         n_steps = self._leaves.n_steps
-        if self._n_examined == n_steps:
-            return
+        if self._n_examined != n_steps:
+            self._deleted, self._refund, self._deletion, self._n_examined = (
+                *self._irrelevant_parents(n_steps),
+                n_steps,
+            )
+        if self._deletion is not None:
+            self._leaves.delete_parents(*self._deletion)
+            self._deletion = None
+
+    def _irrelevant_parents(self, n_steps: int) -> tuple[list[Deletion], float, tuple[Any, ...] | None]:
+        """All deletions and refunds after the last step, and how `Leaves` is to delete the parents that are irrelevant.
+
+        Parents are kept if the graph would be less probable without them: a leaf that becomes shared is charged for,
+        and the next split would bring them back.
+        """
         step = self._leaves.steps(n_steps - 1, n_steps)[0]
-        target = int(step["target"])
-        if step["other"] >= 0:
-            parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
-            graph = self._replay(n_steps).graphs.graph(target)
-            as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
-            gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
-            if gone:
-                before, deleted = self._deleted, [(n_steps, target, variable) for variable in gone]
-                self._deleted = [*before, *(deletion for deletion in deleted if deletion not in before)]
-                replayed = self._replay(n_steps)
-                left = replayed.graphs.graph(target)
-                refund = self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
-                if refund < -TIE:
-                    self._deleted = before
-                else:
-                    self._leaves.delete_parents(target, gone, left, replayed.records(target))
-                    self._refund += refund
-        self._n_examined = n_steps
+        target, nothing = int(step["target"]), (self._deleted, self._refund, None)
+        if step["other"] < 0:
+            return nothing
+        parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
+        graph = self._replay(n_steps).graphs.graph(target)
+        as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
+        gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
+        if not gone:
+            return nothing
+        deleted = [*self._deleted, *((n_steps, target, variable) for variable in gone)]
+        replayed = self._replay(n_steps, deleted=deleted)
+        left = replayed.graphs.graph(target)
+        refund = self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
+        if refund < -TIE:
+            return nothing
+        return deleted, self._refund + refund, (target, gone, left, replayed.records(target))
 
     def _operator(self, number: int) -> Operator:
         """A step as an operator, in terms of the graph before it."""

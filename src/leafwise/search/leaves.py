@@ -391,7 +391,8 @@ class Leaves:
         was_allowed = self._allowed & ~_matrix(self._below)
         self._scored = True
         changed = np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1))
-        schedule.start_afresh(changed[self.nodes["head"][changed] >= 0], self._state())
+        changed = np.append(changed[self.nodes["head"][changed] >= 0], target)  # another thread may have run it ahead
+        schedule.start_afresh(changed, self._state())
         self._note_tests(target, graph)
         self._note_arcs(target, graph, records)
         schedule.start_afresh(np.array([target]), self._state())

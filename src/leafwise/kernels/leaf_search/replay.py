@@ -170,8 +170,9 @@ def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made)
         if start.targets[k] == target:
             _leave_out(start.numbers[k], variable, made)
     for k in range(steps.shape[0]):
-        if steps[k]["target"] == target:
-            _leave_out(start.tests.shape[0] + steps[k]["leaf"], variable, made)
+        if steps[k]["target"] == target:  # if a leaf is parted, the test is that of a piece
+            tested = steps[k]["leaf"] if steps[k]["part"] == 0 else steps[k]["first_new"] - 1
+            _leave_out(start.tests.shape[0] + tested, variable, made)
 
 
 @bare
