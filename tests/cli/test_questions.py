@@ -200,6 +200,7 @@ def test_what_is_set(leafwise, model):
     assert "reads arcs as causes" in leafwise("mpe", model, "--do", "rain=yes").stdout
     assert "reads arcs as causes" in leafwise("sample", model, "--do", "rain=yes", "-n", 2).stderr
     assert "--do got 'rain'" in leafwise("query", model, "--do", "rain").complaint
+    assert "--do got the weight 'much'" in leafwise("query", model, "--do", "rain=yes:much").complaint
 
 
 def test_the_most_probable_states_of_some(leafwise, model):
