@@ -57,7 +57,7 @@ def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
             if asked.signal:
                 raise Stop
 
-        if hasattr(search, "watch") and not hasattr(search, "save"):  # long rounds; checkpoints use `watch` themselves
+        if hasattr(search, "watch"):  # its rounds may be long
             watched.watch = stop_if_asked
         for step in search:
             with suppress(OSError):  # a closed terminal must not lose the result
