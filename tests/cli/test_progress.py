@@ -14,8 +14,11 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import start_mixture, start_search
 from leafwise.search import checkpoints
 from leafwise.search.graph_arc_search import GraphArcSearch
-from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
+from leafwise.search.recover import RecoverySearch
 from leafwise.search.restarts import LeafSearchRestarts
+from leafwise.search.sharing import Sharing
+from leafwise.search.table_arc_search import TableArcSearch, TableArcSearchRun
 
 
 class EndlessSearch:
@@ -109,3 +112,31 @@ def test_a_search_that_is_told_of_stops_within_a_long_round(kind, tmp_path, monk
     assert not told
     assert search.n_steps == 0
     assert json.loads(path.read_text())["stopped"] == ""
+
+
+WITH_LONG_STEPS = {
+    "tables": (TableArcSearch(threads=1), TableArcSearchRun, "_take_out"),
+    "recover": (RecoverySearch(GREEDY), TableArcSearchRun, "_take_out"),
+    "partial": (LeafSearch("CBIMO", threads=1), LeafSearchRun, "_begin_to_part"),
+    "shared": (LeafSearch("CBIMRT", threads=1), Sharing, "advance"),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_LONG_STEPS)
+def test_a_search_that_is_told_of_stops_while_it_looks_for_a_step(kind, monkeypatch):
+    settings, owner, name = WITH_LONG_STEPS[kind]
+    look, told, n_told = getattr(owner, name), [], []
+
+    def ask_and_look(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        n_told.append(len(told))
+        return look(*arguments)
+
+    monkeypatch.setattr(owner, name, ask_and_look)
+    monkeypatch.setattr("click.echo", lambda text, **_: told.append(text))
+    table = sample(alarm(), 100, seed=1)
+    search = start_search(table, search=settings)
+    assert narrate(search, table.names) == signal.SIGINT
+    assert n_told == [len(told)]
+    assert search.stopped == ""
+    assert search.network.learned["steps"] == search.n_steps == len(told)

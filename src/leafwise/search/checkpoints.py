@@ -28,7 +28,7 @@ from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem
-from leafwise.search.run import Resumable, Settings
+from leafwise.search.run import Resumable, Settings, silence
 
 FORMAT, VERSION = "leafwise-checkpoint", 4
 EVERY = 60.0
@@ -167,9 +167,8 @@ class Checkpointed:
         self._search, self._checkpoint, self._every = search, checkpoint, every
         self.n_steps_before = search.n_steps
         self._saved_at, self._has_failed = time.monotonic(), False
-        self.watch: Callable[[Any], None] = _silence  # called periodically during `next`, if its steps take long
-        if hasattr(search, "watch"):
-            search.watch = lambda of: self._tell(self.watch, of)
+        self.watch: Callable[[Any], None] = silence
+        search.watch = lambda of: self._tell(self.watch, of)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._search, name)
@@ -189,7 +188,7 @@ class Checkpointed:
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called as by the search."""
 
-        self._search.run(lambda search: self._tell(_silence if progress is None else progress, search))
+        self._search.run(lambda search: self._tell(silence if progress is None else progress, search))
         self.save()
 
     def _tell(self, progress: Callable[[Any], None], search: Any) -> None:
@@ -261,7 +260,3 @@ def check_every(every: float) -> float:
     if not isinstance(every, int | float) or isinstance(every, bool) or not 0 <= every < math.inf:
         raise ValueError(f"every is {every!r}, and must be seconds, from 0 on: use 60.")
     return float(every)
-
-
-def _silence(_search: Any) -> None:
-    """Do nothing."""

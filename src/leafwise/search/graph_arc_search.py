@@ -19,7 +19,7 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.search.run import Run, check_inner, check_operators
+from leafwise.search.run import Run, check_inner, check_operators, silence
 from leafwise.search.table_arc_search import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
 from leafwise.workers import Workers
 
@@ -81,7 +81,6 @@ class GraphArcSearchRun(Run):
             self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
         self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from another
         self.operators: list[Change] = []
-        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between two batches of graphs
         if state is not None:
             self._go_on_from(state)
 
@@ -95,7 +94,7 @@ class GraphArcSearchRun(Run):
 
     def run(self, progress: Callable[["GraphArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called after each, and between its batches of graphs."""
-        self.watch = progress
+        self.watch = silence if progress is None else progress
         while self._advance():
             if progress is not None:
                 progress(self)
@@ -249,7 +248,7 @@ class GraphArcSearchRun(Run):
             batch = new[begin:end]
             scores = self._learn_batch(batch).node_log_scores()
             self._scores.update(zip(batch, scores.values(), strict=True))
-            if self.watch is not None and end < len(new):
+            if end < len(new):
                 self.watch(self)
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:

@@ -111,7 +111,6 @@ class LeafSearchRestartsRun(Run):
         self._scores: dict[int, float] = {}
         self.n_rounds = self.n_steps = 0
         self._to_begin = list(self._schedules)
-        self.watch: Progress = _silence  # called periodically during `next`
         self._inner: LeafSearchRun | None = None  # of the round in progress, and
         self._before: dict[str, Any] = {}  # ... the state before it
         self._inner_state: Mapping[str, Any] | None = None  # from which the search of the next round is resumed
@@ -363,7 +362,3 @@ def _sizes(nodes: Nodes) -> dict[str, int]:
         "parameters": sum(node.n_parameters for node in there),
         "arcs": sum(len(node.parents) for node in there),
     }
-
-
-def _silence(_search: Any) -> None:
-    """Do nothing."""
