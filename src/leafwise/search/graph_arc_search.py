@@ -163,17 +163,17 @@ class GraphArcSearchRun(Run):
                 return False
             best = self._best()
             if best is None:
-                self.stopped = "no operator gains"
+                self.stopped = self.stopped or "no operator gains"
                 return False
             self._make(best)
             return True
 
     def _best(self) -> Change | None:
-        """The change with the largest gain, the first one if tied; None if none gains."""
+        """The change with the largest gain, the first one if tied; None if none gains, or if time runs out before."""
         changes = self._changes()
         self._find_gains(changes)
         best: Change | None = None
-        for change in changes:
+        for change in () if self.stopped else changes:
             gain = self._gains[change.child][change.parent]
             if isinstance(change, ReverseArc):
                 gain += self._gains[change.parent][change.child]
@@ -182,11 +182,13 @@ class GraphArcSearchRun(Run):
         return best
 
     def _find_gains(self, changes: list[Change]) -> None:
-        """Compute the gains of adding or deleting the arcs of these changes, unless they are known."""
+        """Compute the gains of adding or deleting the arcs of these changes, unless they are known or time runs out."""
         arcs = [(change.child, change.parent) for change in changes]
         arcs += [(change.parent, change.child) for change in changes if isinstance(change, ReverseArc)]
         new = {arc: _toggled(self._parents[arc[0]], arc[1]) for arc in arcs if arc[1] not in self._gains[arc[0]]}
         self._learn_all([(child, parents) for (child, _), parents in new.items()])
+        if self.stopped:
+            return
         for (child, other), parents in new.items():
             self._gains[child][other] = self._score(child, parents) - self._score(child, self._parents[child])
 
@@ -241,7 +243,10 @@ class GraphArcSearchRun(Run):
         return self._scores[target, parents]
 
     def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
-        """Score the graphs of all (target, parents) that are not scored yet, by learning them in batches."""
+        """Score the graphs of all (target, parents) that are not scored yet, by learning them in batches.
+
+        If time runs out between two batches, `stopped` is set, and the rest stay unscored.
+        """
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
             end = begin + _BATCH
@@ -250,6 +255,8 @@ class GraphArcSearchRun(Run):
             self._scores.update(zip(batch, scores.values(), strict=True))
             if end < len(new):
                 self.watch(self)
+                if self._is_over(self.settings.seconds, "max_steps", self.n_steps, None):
+                    return
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:
         """Learn a batch of (target, parents) in one search: each is the node of a copy of its target.
