@@ -226,6 +226,21 @@ def test_independence(leafwise, model):
     assert "asked about and given" in leafwise("independence", model, "rain", "cloudy", "--given", "rain").complaint
 
 
+@pytest.mark.parametrize("given", ["cloudy=yes,cloudy=no", "cloudy=yes,cloudy", "cloudy,cloudy=yes", "cloudy,cloudy"])
+def test_independence_given_a_variable_twice(leafwise, model, given):
+    complaint = leafwise("independence", model, "rain", "sprinkler", "--given", given).complaint
+    assert "names 'cloudy' twice: name every variable once" in complaint
+
+
+def test_independence_given_names_with_quotes(leafwise, tmp_path):
+    cases = tmp_path / "quotes.csv"
+    cases.write_text('"a""b",c\n' + '"x""y",1\nz,2\n' * 20)
+    model = tmp_path / "quotes.json"
+    assert leafwise("learn", cases, "-o", model).code == 0
+    found = leafwise("independence", model, "c", "--given", '"a""b=x""y"', "--json").object
+    assert found["markov_blanket"] == []
+
+
 def test_information(leafwise, model):
     found = leafwise("information", model, "--target", "rain", "--given", "cloudy=yes", "--json").object
     values = [value["information"] for value in found["values"].values()]
