@@ -313,7 +313,7 @@ def learn(**given: Any) -> int:
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require, request.tied)
         for file in _names(output, request.keep or 1):
-            check_output(file, *request.data, request.start, *constraint_files)
+            check_output(file, *request.data, request.start, *constraint_files, standard=True)
         _check_format(output)
     _check_checkpoint(request, output)
     settings = _settings(request)  # invalid settings are refused before the data are read
@@ -570,7 +570,7 @@ def _check_checkpoint(request: Request, output: Path | None) -> None:
         return
     check_output(request.checkpoint, *request.data, request.start)
     others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
-    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+    if request.checkpoint.resolve() in others:
         raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
 
 

@@ -210,10 +210,15 @@ def load_dynamic(model: Path) -> "DynamicNetwork":
     return dynamic_json.loads(sys.stdin.buffer.read()) if model == STANDARD else load(model)
 
 
-def check_output(output: Path, *inputs: Path | None) -> None:
-    """Refuse an output that cannot be written, before any work is done, and one that would overwrite an input."""
+def check_output(output: Path, *inputs: Path | None, standard: bool = False) -> None:
+    """Refuse an output that cannot be written, before any work is done, and one that would overwrite an input.
+
+    Standard output is refused unless `standard`.
+    """
     if output == STANDARD:
-        return
+        if standard:
+            return
+        raise ValueError("cannot write '-': standard output is not for this: name a file.")
     folder = output.parent
     if output.is_dir():
         raise ValueError(f"cannot write '{output}': it is a folder: name a file in it.")
