@@ -92,6 +92,8 @@ def test_show_tells_what_members_agree_on(ask, folder, model):
         ),
         (("confidence", "data.csv", "-o", "picture.txt", "--networks", "2"), "ends like no picture"),
         (("confidence", "nothing.csv"), "nothing.csv"),
+        (("confidence", "nothing.csv", "--consensus", "x.txt"), "no format of networks"),
+        (("confidence", "nothing.csv", "-o", "x.svg", "--html", "x.svg"), "two results would both be 'x.svg'"),
     ],
 )
 def test_refused_in_one_line(ask, folder, model, monkeypatch, arguments, message):
