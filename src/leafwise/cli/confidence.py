@@ -52,7 +52,8 @@ def confidence(
 ) -> int:
     """The confidence in each arc: the share of networks, learned from halves of the cases of DATA, that contain it.
 
-    Ctrl-C stops it; the results are then those of the networks learned so far.
+    Ctrl-C stops it after the network in progress, and again at once; the results are then those of the networks learned
+    so far.
     """
     files = [file for file in (output, consensus, html) if file is not None]
     for place, file in enumerate(files):
@@ -76,11 +77,15 @@ def confidence(
     searches: dict[str, Settings] = {"greedy": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
-        for network in halves(table, networks, seed, search=searches[search]):
-            found.append(network)
-            tell(f"{len(found):,} of {networks:,} networks")
-            if asked.signal:
-                break
+        try:
+            for network in halves(table, networks, seed, search=searches[search]):
+                found.append(network)
+                tell(f"{len(found):,} of {networks:,} networks")
+                if asked.signal:
+                    break
+        except KeyboardInterrupt:  # asked again: only the network in progress is lost
+            if not found:
+                raise
     result = Confidence.of(found)
     if output is not None:
         result.plot().save(output)
