@@ -81,7 +81,7 @@ def begin_incomplete(
     problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers, state: State = None
 ) -> Resumable:
     """Begin or resume a search over an incomplete table: missing cells are inferred, and hidden causes added."""
-    _refuse(problem, how)
+    _refuse(problem, how, search)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
     known = replace(problem, variables=variables)
     if how.hidden == "auto":
@@ -94,9 +94,10 @@ def begin_incomplete(
     return _begin(known, table.codes, how.causes(), how, search, workers, state)
 
 
-def _refuse(problem: Problem, how: Completing) -> None:
+def _refuse(problem: Problem, how: Completing, search: Settings) -> None:
     if how.hidden is None:
         return
+    refuse_tables(search)  # also if the search begins without causes
     if len(problem.targets) < len(problem.variables):
         raise ValueError("a hidden cause is one of all variables, and a target was given: leave out one of the two")
     if isinstance(problem.prior, PriorNetwork):

@@ -193,6 +193,8 @@ def learn(
         rules = constraints.over_slices(series.table.names, lags)
         window = learn(windows(series, lags), constraints=rules, leaves=leaves, device=device, **given, **saving)
         return DynamicNetwork(window, lags)
+    if leaves == "average" and constraints.tied:
+        _refuse_beside("constraints with tied", {"leaves": leaves})
     if networks is not None or leaves != "plain":
         infers = reading.get("missing") == "infer" or None
         _refuse_beside(
@@ -288,6 +290,8 @@ def start_mixture(
     check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
+    if constraints.tied:
+        _refuse_beside("constraints with tied", {"networks": networks})
     _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)
     with without_inference():
         table = read(data, target=target, **reading)

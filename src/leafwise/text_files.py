@@ -100,13 +100,21 @@ def unpacked(data: bytes, title: str, most_bytes: int | None) -> bytes:
     """The content of a gzip file."""
     most = limit_of(len(data), most_bytes)
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(most + 1)
+        text = begin_of_packed(data, most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{title} is not a sound gzip file ({error}): make or copy it again") from None
     if len(text) > most:
         raise too_large(title, len(data), len(text), most)
     return text
+
+
+def begin_of_packed(data: bytes, most: int) -> bytes:
+    """Up to `most` bytes from the beginning of a gzip file's content; the memory taken depends on the content alone."""
+    found = io.BytesIO()
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while block := file.read(min(most - found.tell(), BLOCK_BYTES)):
+            found.write(block)
+    return found.getvalue()
 
 
 def separator_of(path: Path) -> str:

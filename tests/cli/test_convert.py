@@ -1,6 +1,7 @@
 """leafwise convert: from one file format to another."""
 
 import gzip
+import io
 import json
 
 import pytest
@@ -42,9 +43,17 @@ def test_bad_input_is_one_line_and_nothing_is_written(leafwise, text, tmp_path):
 def test_what_is_refused_at_once(leafwise, model, tmp_path):
     assert "no format of networks" in leafwise("convert", model, tmp_path / "x.csv").complaint
     assert "it is also read from" in leafwise("convert", model, model).complaint
+    assert "cannot write '-'" in leafwise("convert", model, "-").complaint
     assert "does not exist" in leafwise("convert", model, tmp_path / "no" / "x.bif").complaint
     assert "does not exist" in leafwise("convert", tmp_path / "none.bif", tmp_path / "x.json").complaint
     assert "most-cells" in leafwise("convert", model, tmp_path / "x.bif", "--most-cells", 0).complaint
+
+
+def test_from_standard_input(leafwise, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(model.read_bytes())))
+    assert leafwise("convert", "-", tmp_path / "garden.bif").code == 0
+    assert leafwise("convert", model, tmp_path / "same.bif").code == 0
+    assert (tmp_path / "garden.bif").read_bytes() == (tmp_path / "same.bif").read_bytes()
 
 
 def test_an_old_file_stays_when_the_new_one_fails(leafwise, model, tmp_path):
@@ -77,3 +86,4 @@ def test_the_command_line_raises_the_limits(leafwise, tmp_path):
     packed = tmp_path / "many.bif.gz"
     packed.write_bytes(gzip.compress(source.read_bytes()))
     assert "raise --most-bytes" in leafwise("convert", packed, target, "--most-bytes", 100).complaint
+    assert leafwise("convert", packed, target, "--most-bytes", 10**20, "--most-cells", 10**20).code == 0

@@ -117,6 +117,8 @@ def test_options_of_reading(leafwise, tmp_path, options, text):
         (["--delimiter", "::"], "delimiter"),
         (["--encoding", "klingon"], "encoding"),
         (["--most-bytes", "much"], "500M"),
+        (["--most-bytes", "0.5"], "500M"),
+        (["--most-bytes", "1" + "0" * 400], "500M"),
         (["--ignore", "zip"], "correct the names"),
         (["--bins", "age=many"], "--bins none"),
         (["--missing", "unknown"], "unknown"),
@@ -130,7 +132,8 @@ def test_limits_are_named_and_raised_by_an_option(leafwise, tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"0,1\n" * 5000))
     assert "allow more with --most-bytes" in leafwise("learn", path, "--json", "--most-bytes", "1k").complaint
-    assert leafwise("learn", path, "--json", "--most-bytes", "1M").object["cases"] == 5000
+    for most in ("1M", "100000000T"):
+        assert leafwise("learn", path, "--json", "--most-bytes", most).object["cases"] == 5000
 
 
 def test_several_files_patterns_and_unknown_endings(leafwise, data, tmp_path):

@@ -319,5 +319,8 @@ def test_leaves_that_are_shared_and_variables_that_are_tied(leafwise, tmp_path):
     found = leafwise("learn", tmp_path / "data.csv", "-o", model, "--tied", tmp_path / "tied.txt", "--json").object
     assert found["tied"] == [["y1", "y2"]]
     (tmp_path / "tied.txt").write_text("x1 -> y1; x2, y2\n")
+    for others in (("--leaves", "average"), ("--networks", 2)):
+        said = leafwise("learn", tmp_path / "data.csv", "-o", model, "--tied", tmp_path / "tied.txt", *others).complaint
+        assert "takes no --tied: leave one of them out" in said
     said = leafwise("learn", tmp_path / "data.csv", "-o", model, "--tied", tmp_path / "tied.txt").complaint
     assert "is not a variable with its parents" in said

@@ -1,12 +1,16 @@
 """Mixtures and confidence on the command line."""
 
 import json
+import os
+import signal
+from itertools import islice
 
 import pytest
 
 import leafwise
 import leafwise.examples
 from leafwise import Mixture, Network
+from leafwise.arc_confidence import halves
 
 
 @pytest.fixture
@@ -107,6 +111,8 @@ def test_show_tells_what_members_agree_on(ask, folder, model):
         ),
         (("confidence", "data.csv", "-o", "picture.txt", "--networks", "2"), "ends like no picture"),
         (("confidence", "nothing.csv"), "nothing.csv"),
+        (("confidence", "nothing.csv", "--consensus", "x.txt"), "no format of networks"),
+        (("confidence", "nothing.csv", "-o", "x.svg", "--html", "x.svg"), "two results would both be 'x.svg'"),
     ],
 )
 def test_refused_in_one_line(ask, folder, model, monkeypatch, arguments, message):
@@ -137,6 +143,26 @@ def test_confidence(ask, folder):
     assert {tuple(arc) for arc in values["consensus_arcs"]} == set(Network.load(folder / "c.json").named_arcs)
     assert (folder / "c.svg").exists()
     assert '"shares":[' in (folder / "c.html").read_text().replace(" ", "")
+
+
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_confidence_that_is_interrupted_twice_has_the_networks_so_far(ask, folder, monkeypatch, n_before):
+    def interrupted(*arguments, **settings):
+        yield from islice(halves(*arguments, **settings), n_before)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError
+
+    monkeypatch.setattr("leafwise.cli.progress.SECONDS_OF_ONE_CTRL_C", -1.0)
+    monkeypatch.setattr("leafwise.arc_confidence.halves", interrupted)
+    done = ask("confidence", folder / "data.csv", "--networks", "5", "--json")
+    assert done.code == 130
+    if n_before:
+        assert json.loads(done.stdout)["networks"] == n_before
+        assert "interrupted after 2 of 5 networks" in done.stderr
+    else:
+        assert done.stdout == ""
+        assert "nothing was written" in done.stderr
 
 
 def test_advice_about_missing_cells_can_be_followed(ask, folder):

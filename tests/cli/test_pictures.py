@@ -41,6 +41,7 @@ def test_show_saves_a_page(leafwise, model, tmp_path):
 def test_show_refuses_what_it_cannot_save(leafwise, model, tmp_path):
     assert ".svg, .png or .dot" in leafwise("show", model, "-o", tmp_path / "picture.gif").complaint
     assert "also read" in leafwise("show", model, "--html", model).complaint
+    assert "cannot write '-'" in leafwise("show", model, "--html", "-").complaint
     assert "does not exist" in leafwise("show", model, "-o", tmp_path / "no" / "picture.svg").complaint
     assert "--node" in leafwise("show", model, "--node", "rain", "--html", tmp_path / "page.html").complaint
     assert "'wet grass'" in leafwise("show", model, "--node", "wetgrass", "-o", tmp_path / "picture.svg").complaint

@@ -5,12 +5,20 @@ import os
 import signal
 import threading
 
+import numpy as np
 import pytest
 
 from leafwise.cli.progress import follow, narrate
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.learner import start_search
+from leafwise.learner import start_mixture, start_search
+from leafwise.search import checkpoints
+from leafwise.search.graph_arc_search import GraphArcSearch
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.restarts import LeafSearchRestarts
+from leafwise.search.sharing import Sharing
+from leafwise.search.table_arc_search import TableArcSearch, TableArcSearchRun
 
 
 class EndlessSearch:
@@ -72,3 +80,63 @@ def test_a_search_that_is_told_of_saves_its_checkpoint_when_asked_to_stop(tmp_pa
     monkeypatch.setattr("click.echo", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
     assert narrate(search, table.names) == signal.SIGTERM
     assert json.loads(path.read_text())["state"]["n_steps"] == search.n_steps == 1
+
+
+CELLS = np.random.default_rng(1).choice(["0", "1", ""], (300, 8), p=[0.5, 0.4, 0.1])
+GREEDY = LeafSearch(threads=1)
+WITH_LONG_ROUNDS = {
+    "restarts": (start_search, sample(alarm(), 50, seed=1), {"search": LeafSearchRestarts(GREEDY, rounds=3)}),
+    "edges": (start_search, sample(alarm(), 50, seed=1), {"search": GraphArcSearch(GREEDY, max_steps=3)}),
+    "infer": (start_search, CELLS, {"search": GREEDY, "missing": "infer"}),
+    "hidden": (start_search, CELLS, {"search": GREEDY, "missing": "state", "hidden": "auto"}),
+    "networks": (start_mixture, CELLS, {"search": GREEDY, "missing": "state", "networks": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_LONG_ROUNDS)
+def test_a_search_that_is_told_of_stops_within_a_long_round(kind, tmp_path, monkeypatch):
+    """Asked to stop while it saves its checkpoint within the first round, it does not complete that round."""
+    begin, data, options = WITH_LONG_ROUNDS[kind]
+    path, told = tmp_path / "run.checkpoint", []
+    save = checkpoints.Checkpoint.save
+
+    def save_and_ask(self, state, stopped):
+        save(self, state, stopped)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("click.echo", lambda text, **_: told.append(text))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.Checkpoint, "save", save_and_ask)
+        search = begin(data, checkpoint=path, every=0, **options)
+        assert narrate(search, search.network.names) == signal.SIGINT
+    assert not told
+    assert search.n_steps == 0
+    assert json.loads(path.read_text())["stopped"] == ""
+
+
+WITH_LONG_STEPS = {
+    "tables": (TableArcSearch(threads=1), TableArcSearchRun, "_take_out"),
+    "recover": (RecoverySearch(GREEDY), TableArcSearchRun, "_take_out"),
+    "partial": (LeafSearch("CBIMO", threads=1), LeafSearchRun, "_begin_to_part"),
+    "shared": (LeafSearch("CBIMRT", threads=1), Sharing, "advance"),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_LONG_STEPS)
+def test_a_search_that_is_told_of_stops_while_it_looks_for_a_step(kind, monkeypatch):
+    settings, owner, name = WITH_LONG_STEPS[kind]
+    look, told, n_told = getattr(owner, name), [], []
+
+    def ask_and_look(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        n_told.append(len(told))
+        return look(*arguments)
+
+    monkeypatch.setattr(owner, name, ask_and_look)
+    monkeypatch.setattr("click.echo", lambda text, **_: told.append(text))
+    table = sample(alarm(), 100, seed=1)
+    search = start_search(table, search=settings)
+    assert narrate(search, table.names) == signal.SIGINT
+    assert n_told == [len(told)]
+    assert search.stopped == ""
+    assert search.network.learned["steps"] == search.n_steps == len(told)

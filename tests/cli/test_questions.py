@@ -200,6 +200,7 @@ def test_what_is_set(leafwise, model):
     assert "reads arcs as causes" in leafwise("mpe", model, "--do", "rain=yes").stdout
     assert "reads arcs as causes" in leafwise("sample", model, "--do", "rain=yes", "-n", 2).stderr
     assert "--do got 'rain'" in leafwise("query", model, "--do", "rain").complaint
+    assert "--do got the weight 'much'" in leafwise("query", model, "--do", "rain=yes:much").complaint
 
 
 def test_the_most_probable_states_of_some(leafwise, model):
@@ -223,6 +224,21 @@ def test_independence(leafwise, model):
         assert text.startswith("independent" if path is None else "not independent by the graphs: rain - ")
     assert "give one, or two" in leafwise("independence", model, "rain", "cloudy", "sprinkler").complaint
     assert "asked about and given" in leafwise("independence", model, "rain", "cloudy", "--given", "rain").complaint
+
+
+@pytest.mark.parametrize("given", ["cloudy=yes,cloudy=no", "cloudy=yes,cloudy", "cloudy,cloudy=yes", "cloudy,cloudy"])
+def test_independence_given_a_variable_twice(leafwise, model, given):
+    complaint = leafwise("independence", model, "rain", "sprinkler", "--given", given).complaint
+    assert "names 'cloudy' twice: name every variable once" in complaint
+
+
+def test_independence_given_names_with_quotes(leafwise, tmp_path):
+    cases = tmp_path / "quotes.csv"
+    cases.write_text('"a""b",c\n' + '"x""y",1\nz,2\n' * 20)
+    model = tmp_path / "quotes.json"
+    assert leafwise("learn", cases, "-o", model).code == 0
+    found = leafwise("independence", model, "c", "--given", '"a""b=x""y"', "--json").object
+    assert found["markov_blanket"] == []
 
 
 def test_information(leafwise, model):

@@ -10,6 +10,9 @@ from strategies import examples, free, generators, random_rules, random_setup, r
 import leafwise
 from leafwise import Constraints, GraphArcSearch, LeafSearch
 from leafwise.examples import alarm
+from leafwise.formats.json import dumps
+from leafwise.inference.sampling import sample
+from leafwise.search.graph_arc_search import GraphArcSearchRun
 from leafwise.search.table_arc_search import AddArc
 
 
@@ -78,6 +81,28 @@ def test_threads_and_limits():
     assert (none.n_steps, none.stopped) == (0, "seconds")
     with pytest.raises(ValueError, match="max_steps limits the search over arcs"):
         GraphArcSearch(LeafSearch(max_steps=3))
+
+
+def test_time_that_runs_out_within_a_step(tmp_path, monkeypatch):
+    """A batch of graphs takes a second here, and the first step three batches."""
+    table, path, n_learned = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint", 0
+    learn_batch = GraphArcSearchRun._learn_batch
+
+    def counted(self, batch):
+        nonlocal n_learned
+        n_learned += 1
+        return learn_batch(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphArcSearchRun, "_learn_batch", counted)
+        patch.setattr(GraphArcSearchRun, "seconds", property(lambda _: float(n_learned)))
+        search = leafwise.start_search(table, search=GraphArcSearch(seconds=2), checkpoint=path)
+        search.run()
+        assert (search.n_steps, search.stopped, n_learned) == (0, "seconds", 2)
+    whole, resumed = (
+        leafwise.learn(table, search=GraphArcSearch(max_steps=2), checkpoint=file) for file in (None, path)
+    )
+    assert dumps(resumed) == dumps(whole)
 
 
 def test_the_arcs_of_a_given_dag_stay():

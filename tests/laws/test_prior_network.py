@@ -163,3 +163,25 @@ def test_bdeu_exponents_are_those_of_a_uniform_network():
     region, n_states = Region(({1: 0b011}, {1: 0b100, 2: 0b0110})), np.array([2, 3, 4])
     expected = Bdeu(7.0).leaf_exponents(0, region, n_states)
     np.testing.assert_allclose(_prior(uniform).leaf_exponents(0, region, n_states), expected, rtol=1e-12)
+
+
+def _ordered_cases(n_cases, seed):
+    """Cases of a number x, of whether it is large, and of a number near it, with some noise."""
+    random = np.random.default_rng(seed)
+    x = random.integers(5, size=n_cases)
+    is_large = np.where(random.random(n_cases) < 0.9, x > 2, random.integers(2, size=n_cases))
+    variables = tuple(
+        Variable(n, tuple(map(str, range(r))), ordered=True) for n, r in zip("xyz", (5, 2, 6), strict=True)
+    )
+    return Table(variables, np.array([x, is_large, x + random.integers(2, size=n_cases)], np.uint8))
+
+
+@pytest.mark.parametrize("operators", ["I", "CBIM"])
+@pytest.mark.parametrize("seed", range(8))
+def test_no_split_leaves_a_child_without_cases(operators, seed):
+    """Sums of such weights differ in their last digits if they are added in another order."""
+    cases, prior = _ordered_cases(60, seed), _prior(learn(_ordered_cases(50, 100 + seed)))
+    how = {"search": LeafSearch(operators, max_steps=300), "prior": prior, "structure_prior": "uniform"}
+    network = learn(cases, weights=np.full(60, 1.0267), **how)
+    assert network.learned["stopped"] == "no operator gains"
+    assert all((node.counts.sum(axis=1) > 0.5).all() for node in network.nodes)

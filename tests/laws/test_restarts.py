@@ -2,17 +2,20 @@
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import oracle
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from network_strategies import assignments
 from strategies import examples, make_table, problems, random_dag, random_start
 
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
+from leafwise.decision_graph import LEAF
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn, log_score, start_search
@@ -90,6 +93,35 @@ def test_all_networks_are_acyclic_and_within_their_constraints(problem):
                 node.graph.leaf_of(case) for case in assignments([variable.n_states for variable in table.variables])
             }
             assert reached == set(range(node.graph.n_leaves))
+
+
+def is_made_by(operators, variable, possible, row):
+    """Whether one of the operators makes a test with these children, by which not all states may be possible."""
+    r, ordered = variable.n_states, variable.n_states - variable.missing if variable.ordered else 0
+    groups = {frozenset(state for state in range(r) if row[state] == child) for child in row}
+    below = [frozenset(range(state)) for state in range(1, ordered + 1)] if ordered > 2 else []
+    below += [states | {r - 1} for states in below if variable.missing]
+    return (
+        ({"C", "M"} <= set(operators))
+        or ("C" in operators and len(groups) == len(possible) == len({row[state] for state in possible}))
+        or ("B" in operators and len(groups) == 2 and any(len(group) == 1 for group in groups))
+        or ("I" in operators and len(groups) == 2 and any(group in groups for group in below))
+    )
+
+
+@examples(100)
+@given(problems(**LIMITS), st.sampled_from(["C", "B", "I", "CB", "BI", "CI", "BM", "IM", "BIM", "CIM"]))
+def test_every_test_is_one_that_the_operators_make(problem, operators):
+    table, setup, _ = problem
+    search = begin(table, replace(setup, operators=operators), rounds=20, keep=4)
+    search.run()
+    for network, _, _ in search.networks:
+        for graph in (node.graph for node in network.nodes):
+            for place, test in enumerate(graph.tests):
+                if test != LEAF:
+                    every = frozenset(range(table.variables[test].n_states))
+                    possible = frozenset().union(*(path.get(test, every) for path in graph.paths_to(place)))
+                    assert is_made_by(operators, table.variables[test], possible, graph.children[place])
 
 
 @examples(30)

@@ -97,6 +97,14 @@ def test_tables_with_hidden_causes_in_many_networks_are_refused_before_anything_
     assert capsys.readouterr().err.startswith("leafwise: a search with complete tables takes no")
 
 
+@pytest.mark.parametrize("search", ["tables", "recover"])
+def test_tables_with_as_many_hidden_causes_as_score_best_are_refused_before_the_first_search(search, tmp_path, capsys):
+    (tmp_path / "cases.csv").write_text("a,b\n1,2\n2,1\n" * 50)
+    line = ["learn", str(tmp_path / "cases.csv"), "-o", str(tmp_path / "model.json"), "--hidden", "auto", "--verbose"]
+    assert run([*line, "--search", search]) == 2
+    assert capsys.readouterr().err.startswith("leafwise: a search with complete tables takes no")
+
+
 def test_a_number_of_many_digits_makes_no_long_refusal():
     with pytest.raises(ValueError, match="is not a finite number") as refusal:
         json.loads('{"format": 1' + "0" * 5000 + ".0}")

@@ -104,6 +104,8 @@ def test_all_variables_may_be_tied(cases):
         ({"search": leafwise.TableArcSearch()}, "constraints with tied are for LeafSearch"),
         ({"search": LeafSearch("CBIMT")}, "without the operators R and T"),
         ({"lags": 1}, "tied and lags were both given"),
+        ({"networks": 2}, "networks and constraints with tied were both given"),
+        ({"leaves": "average"}, "leaves and constraints with tied were both given"),
     ],
 )
 def test_what_does_not_go_with_it(cases, options, problem):

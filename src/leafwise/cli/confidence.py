@@ -52,30 +52,40 @@ def confidence(
 ) -> int:
     """The confidence in each arc: the share of networks, learned from halves of the cases of DATA, that contain it.
 
-    Ctrl-C stops it; the results are then those of the networks learned so far.
+    Ctrl-C stops it after the network in progress, and again at once; the results are then those of the networks learned
+    so far.
     """
-    for file in (output, consensus, html):
-        if file is not None:
-            check_output(file, *data)
+    files = [file for file in (output, consensus, html) if file is not None]
+    for place, file in enumerate(files):
+        check_output(file, *data)
+        if file.absolute() in [other.absolute() for other in files[:place]]:
+            raise click.UsageError(f"two results would both be '{file}': give them different names.")
     if output is not None and output.suffix.lower() not in (".svg", ".png"):
         raise ValueError(f"the name {output.name!r} ends like no picture: use .svg or .png.")
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
+    from leafwise.formats.files import format_of
     from leafwise.new_data import without_inference
     from leafwise.search.leaf_search import LeafSearch
     from leafwise.search.recover import RecoverySearch
     from leafwise.search.table_arc_search import TableArcSearch
 
+    if consensus is not None:
+        format_of(consensus)  # an unknown one is refused before the networks are learned
     with without_inference():
         table = read(list(data), **reading)
     searches: dict[str, Settings] = {"greedy": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
-        for network in halves(table, networks, seed, search=searches[search]):
-            found.append(network)
-            tell(f"{len(found):,} of {networks:,} networks")
-            if asked.signal:
-                break
+        try:
+            for network in halves(table, networks, seed, search=searches[search]):
+                found.append(network)
+                tell(f"{len(found):,} of {networks:,} networks")
+                if asked.signal:
+                    break
+        except KeyboardInterrupt:  # asked again: only the network in progress is lost
+            if not found:
+                raise
     result = Confidence.of(found)
     if output is not None:
         result.plot().save(output)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, check_output, json_option, print_json
+from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, STANDARD, check_output, json_option, load_model, print_json
 from leafwise.cli.progress import telling
 
 
@@ -29,7 +29,7 @@ def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int 
     """Convert the network file SOURCE to the file TARGET, in the formats that the endings of their names indicate.
 
     .json (leafwise's own: nothing is lost), .bif, .xmod, .bn (Libra), .xmlbif, .bifxml or .xml, .uai, .net (HUGIN) and
-    .xdsl (GeNIe), each also as .gz.
+    .xdsl (GeNIe), each also as .gz. As SOURCE, - is JSON on standard input.
     """
     check_output(target, source)
     from leafwise.formats.files import format_of, load, save
@@ -38,7 +38,10 @@ def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int 
     formats = format_of(source), format_of(target)
     with telling(quiet=as_json) as tell:
         tell(f"reading {source.name}")
-        network = load(source, most_cells=most_cells, most_bytes=most_bytes)
+        if source == STANDARD:
+            network = load_model(source)
+        else:
+            network = load(source, most_cells=most_cells, most_bytes=most_bytes)
         tell(f"writing {target.name}")
         save(network, target, MOST_CELLS if most_cells is None else most_cells)
     if as_json:

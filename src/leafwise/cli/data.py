@@ -1,5 +1,6 @@
 """Options for data files: how files are parsed, which columns are used, and how columns become states."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -71,9 +72,10 @@ def _size(_context: click.Context, _parameter: click.Parameter, text: str | None
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(?:i?B)?", text.strip())
-    if match is None or float(match[1]) == 0:
+    size = 0.0 if match is None else float(match[1]) * 1024 ** " kMGT".index(match[2] or " ")
+    if not 1 <= size < math.inf:
         raise click.BadParameter(f"{text!r} is no number of bytes: write for example 500000000, 500M or 2G.")
-    return int(float(match[1]) * 1024 ** " kMGT".index(match[2] or " "))
+    return int(size)
 
 
 def _delimiter(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:

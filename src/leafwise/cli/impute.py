@@ -58,7 +58,7 @@ def impute(
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no table: name a file for it with -o out.csv.")
     if output is not None:
-        check_output(output, model, *data)
+        check_output(output, model, *data, standard=True)
     from leafwise.imputation import impute as fill
     from leafwise.writing import write_columns
 

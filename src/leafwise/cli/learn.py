@@ -43,7 +43,12 @@ EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: plus a signal's number; where it was wanted
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "device", "networks", "cluster")
-MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "device", "cluster")
+MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "device", "cluster", "tied")
+LEAVES_WITHOUT = {
+    "plain": (),
+    "average": ("weights", "hidden", "cluster", "tied"),
+    "stacked": ("weights", "hidden", "cluster"),
+}
 ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example", "tied")
 SERIES_WITHOUT = (
     *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
@@ -313,7 +318,7 @@ def learn(**given: Any) -> int:
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require, request.tied)
         for file in _names(output, request.keep or 1):
-            check_output(file, *request.data, request.start, *constraint_files)
+            check_output(file, *request.data, request.start, *constraint_files, standard=True)
         _check_format(output)
     _check_checkpoint(request, output)
     settings = _settings(request)  # invalid settings are refused before the data are read
@@ -399,7 +404,7 @@ def _refuse_unused(request: Request) -> None:
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
         "--networks without --hidden": ("completions",) if request.networks and request.hidden is None else (),
         "--cluster": ON_A_CLUSTER_WITHOUT if request.cluster is not None else (),
-        f"--leaves {request.leaves}": ("weights", "hidden", "cluster") if request.leaves != "plain" else (),
+        f"--leaves {request.leaves}": LEAVES_WITHOUT[request.leaves],
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "--weights": ("cache",) if request.weights is not None else (),
         "--start": ("cache",) if request.start is not None else (),
@@ -571,7 +576,7 @@ def _check_checkpoint(request: Request, output: Path | None) -> None:
         return
     check_output(request.checkpoint, *request.data, request.start)
     others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
-    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+    if request.checkpoint.resolve() in others:
         raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
 
 

@@ -162,7 +162,7 @@ def sample(
     from leafwise.inference.sampling import sample as draw
 
     if output is not None:
-        check_output(output, model)
+        check_output(output, model, standard=True)
         is_device = output.exists() and not output.is_file()  # or a pipe: it is written to, not replaced
         if not is_device and output != STANDARD:
             check_ending(output)

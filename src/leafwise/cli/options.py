@@ -134,7 +134,7 @@ def parse_given(texts: Sequence[str], network: "Network | Mixture", option: str 
         if name in given:
             raise ValueError(f"{option} names {name!r} twice: name every variable once, with | between its states.")
         labels = network.variables[index_of(name, network.names)].labels
-        given[name] = _states(entry[cut + 1 :].strip(), labels)
+        given[name] = _states(entry[cut + 1 :].strip(), labels, option)
     return given
 
 
@@ -146,7 +146,7 @@ def split_entries(texts: Sequence[str], option: str) -> list[str]:
         raise ValueError(f"{option} cannot be read ({error}): put names with odd signs in double quotes.") from None
 
 
-def _states(text: str, labels: Sequence[str]) -> str | list[str] | dict[str, float]:
+def _states(text: str, labels: Sequence[str], option: str) -> str | list[str] | dict[str, float]:
     if text in labels or not {"|", ":"} & set(text):
         return text
     whole, _, number = text.rpartition(":")
@@ -161,7 +161,7 @@ def _states(text: str, labels: Sequence[str]) -> str | list[str] | dict[str, flo
         try:
             weights[label] = float(weight)
         except ValueError:
-            raise ValueError(f"--given got the weight {weight!r} in {text!r}: write STATE:WEIGHT, a number.") from None
+            raise ValueError(f"{option} got the weight {weight!r} in {text!r}: write STATE:WEIGHT, a number.") from None
     return weights
 
 
@@ -210,10 +210,15 @@ def load_dynamic(model: Path) -> "DynamicNetwork":
     return dynamic_json.loads(sys.stdin.buffer.read()) if model == STANDARD else load(model)
 
 
-def check_output(output: Path, *inputs: Path | None) -> None:
-    """Refuse an output that cannot be written, before any work is done, and one that would overwrite an input."""
+def check_output(output: Path, *inputs: Path | None, standard: bool = False) -> None:
+    """Refuse an output that cannot be written, before any work is done, and one that would overwrite an input.
+
+    Standard output is refused unless `standard`.
+    """
     if output == STANDARD:
-        return
+        if standard:
+            return
+        raise ValueError("cannot write '-': standard output is not for this: name a file.")
     folder = output.parent
     if output.is_dir():
         raise ValueError(f"cannot write '{output}': it is a folder: name a file in it.")

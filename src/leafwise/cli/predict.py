@@ -59,7 +59,7 @@ def predict(
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no probabilities: name a file for them with -o out.csv.")
     if output is not None:
-        check_output(output, model, *data)
+        check_output(output, model, *data, standard=True)
     from leafwise.new_data import for_every_row
     from leafwise.predictions import predict as ask
     from leafwise.writing import write_columns

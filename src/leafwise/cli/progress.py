@@ -57,8 +57,7 @@ def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
             if asked.signal:
                 raise Stop
 
-        if hasattr(search, "watch") and not hasattr(search, "save"):  # long rounds; checkpoints use `watch` themselves
-            watched.watch = stop_if_asked
+        watched.watch = stop_if_asked  # steps may be long
         for step in search:
             with suppress(OSError):  # a closed terminal must not lose the result
                 told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)

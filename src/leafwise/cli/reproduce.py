@@ -20,7 +20,7 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 
 @click.command()
 @click.argument("what", type=click.Choice([*WHAT, "section6", "missing", "all"]))
-@click.option("--data", type=INPUT_FILE, help="The data of table1 (promoters) or table2 (splice).")
+@click.option("--data", type=INPUT_FILE, help="The data of table1 (promoters) or table2 (splice), if it runs alone.")
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -82,11 +82,15 @@ def reproduce(
     """Rerun an experiment of the paper, or all of them, and print our numbers beside the published ones."""
     if as_json + markdown + (page is not None) > 1:
         raise click.UsageError("several of --json, --markdown and --write were given: give one of them.")
+    if data is not None and what not in FILES:
+        takes_folder = what in (*PARTS, "missing", "all")
+        advice = "name the folder of all files with --data-dir" if takes_folder else "leave it out"
+        raise click.UsageError(f"--data is the file of table1 or of table2, and {what} takes none: {advice}.")
     wanted = WHAT if what == "all" else PARTS.get(what, (what,))
     reports: dict[str, Report] = {}
     if page is not None:
         _fill(page, dict.fromkeys(wanted, ""))  # check that there is a place for each, before the work begins
-    files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
+    files = {name: _file(name, data, data_dir, alone=what == name) for name in wanted if name in FILES}
     with telling() as tell:
         for name, file in files.items():
             reports[name] = _classification(name, file, rounds, tell)
@@ -116,17 +120,18 @@ def reproduce(
         page.write_text(_fill(page, {name: reports[name].markdown() for name in wanted}), encoding="utf-8")
 
 
-def _file(name: str, data: Path | None, data_dir: Path | None) -> Path:
+def _file(name: str, data: Path | None, data_dir: Path | None, *, alone: bool) -> Path:
+    """The file of an experiment; one that runs `alone` may also be given its file by --data."""
     if data is not None:
         return data
     if data_dir is None:
-        raise click.UsageError(
-            f"{name} needs the file {FILES[name]}: name it with --data, or its folder with --data-dir."
-        )
+        advice = "name it with --data, or its folder with --data-dir" if alone else "name its folder with --data-dir"
+        raise click.UsageError(f"{name} needs the file {FILES[name]}: {advice}.")
     for file in (data_dir / FILES[name], data_dir / "tables" / FILES[name]):
         if file.is_file():
             return file
-    raise click.UsageError(f"there is no {FILES[name]} in '{data_dir}': name the file with --data.")
+    advice = "name the file with --data" if alone else "put the file there"
+    raise click.UsageError(f"there is no {FILES[name]} in '{data_dir}': {advice}.")
 
 
 def _classification(name: str, file: Path, rounds: int, tell: Callable[[str], None]) -> "Report":

@@ -58,12 +58,14 @@ def independence(model: Path, names: Sequence[str], given: Sequence[str], as_jso
 
 def _parse_known(texts: Sequence[str], network: Any) -> dict[str, Any]:
     """Parse evidence: names alone, or with states."""
-    known: dict[str, Any] = {}
-    for entry in split_entries(texts, "--given"):
-        if entry.strip() in network.names:
-            known[entry.strip()] = None
-        else:
-            known |= parse_given([f'"{entry}"'], network)
+    entries = [entry.strip() for entry in split_entries(texts, "--given")]
+    alone = [entry for entry in entries if entry in network.names]
+    with_states = [entry.replace('"', '""') for entry in entries if entry not in network.names]
+    known = parse_given([f'"{entry}"' for entry in with_states], network)
+    for name in alone:
+        if name in known:
+            raise ValueError(f"--given names {name!r} twice: name every variable once.")
+        known[name] = None
     return known
 
 

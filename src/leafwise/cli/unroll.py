@@ -31,7 +31,7 @@ def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
     """
     from leafwise.table import many
 
-    check_output(output, model)
+    check_output(output, model, standard=True)
     if output == STANDARD and as_json:
         raise click.UsageError("the network alone goes to standard output: leave out -o -, or --json.")
     with telling(quiet=as_json) as tell:

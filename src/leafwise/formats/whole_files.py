@@ -1,7 +1,6 @@
 """Reading and writing of whole files, plain or .gz; writing is atomic."""
 
 import gzip
-import io
 import os
 import zlib
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 from leafwise.errors import AdvisedError, advice_of
 from leafwise.replacing import replaced
+from leafwise.text_files import begin_of_packed
 
 T = TypeVar("T")
 _SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # limits of unpacking: bytes, and times the file's size
@@ -22,8 +22,7 @@ def read_whole(path: str | os.PathLike[str], most_bytes: int | None = None) -> b
         return data
     most = _SPARE_BYTES + _MOST_TIMES * len(data) if most_bytes is None else most_bytes
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            unpacked = file.read(most + 1)
+        unpacked = begin_of_packed(data, most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"this is not a sound gzip file ({error}): make or copy it again.") from None
     if len(unpacked) > most:

@@ -28,7 +28,7 @@ from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem
-from leafwise.search.run import Resumable, Settings
+from leafwise.search.run import Resumable, Settings, silence
 
 FORMAT, VERSION = "leafwise-checkpoint", 4
 EVERY = 60.0
@@ -158,7 +158,7 @@ def _digest_of(document: Mapping[str, Any]) -> str:
 
 
 class Checkpointed:
-    """A search that saves its state every `every` seconds, when it ends, and when `progress` raises an exception.
+    """A search that saves its state every `every` seconds, when it ends, and when `progress` or `watch` raises.
 
     Everything else is delegated to the search.
     """
@@ -167,8 +167,8 @@ class Checkpointed:
         self._search, self._checkpoint, self._every = search, checkpoint, every
         self.n_steps_before = search.n_steps
         self._saved_at, self._has_failed = time.monotonic(), False
-        if hasattr(search, "watch"):
-            search.watch = self._save_if_due
+        self.watch: Callable[[Any], None] = silence
+        search.watch = lambda of: self._tell(self.watch, of)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._search, name)
@@ -188,16 +188,16 @@ class Checkpointed:
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called as by the search."""
 
-        def tell(search: Any) -> None:
-            self._save_if_due()
-            if progress is not None:
-                with ExitStack() as when_stopped:
-                    when_stopped.callback(self.save)
-                    progress(search)
-                    when_stopped.pop_all()
-
-        self._search.run(tell)
+        self._search.run(lambda search: self._tell(silence if progress is None else progress, search))
         self.save()
+
+    def _tell(self, progress: Callable[[Any], None], search: Any) -> None:
+        """Save if it is time; call `progress`, and save if that stops the search."""
+        self._save_if_due()
+        with ExitStack() as when_stopped:
+            when_stopped.callback(self.save)
+            progress(search)
+            when_stopped.pop_all()
 
     def save(self) -> None:
         """Save the current state; if that fails, warn once until it succeeds again, and keep the previous file."""
@@ -214,7 +214,7 @@ class Checkpointed:
             self._has_failed = True
         self._saved_at = time.monotonic()
 
-    def _save_if_due(self, _search: Any = None) -> None:
+    def _save_if_due(self) -> None:
         if time.monotonic() >= self._saved_at + self._every:
             self.save()
 

@@ -19,7 +19,7 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.search.run import Run, check_inner, check_operators
+from leafwise.search.run import Run, check_inner, check_operators, silence
 from leafwise.search.table_arc_search import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
 from leafwise.workers import Workers
 
@@ -81,7 +81,6 @@ class GraphArcSearchRun(Run):
             self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
         self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from another
         self.operators: list[Change] = []
-        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between two batches of graphs
         if state is not None:
             self._go_on_from(state)
 
@@ -95,7 +94,7 @@ class GraphArcSearchRun(Run):
 
     def run(self, progress: Callable[["GraphArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called after each, and between its batches of graphs."""
-        self.watch = progress
+        self.watch = silence if progress is None else progress
         while self._advance():
             if progress is not None:
                 progress(self)
@@ -164,17 +163,17 @@ class GraphArcSearchRun(Run):
                 return False
             best = self._best()
             if best is None:
-                self.stopped = "no operator gains"
+                self.stopped = self.stopped or "no operator gains"
                 return False
             self._make(best)
             return True
 
     def _best(self) -> Change | None:
-        """The change with the largest gain, the first one if tied; None if none gains."""
+        """The change with the largest gain, the first one if tied; None if none gains, or if time runs out before."""
         changes = self._changes()
         self._find_gains(changes)
         best: Change | None = None
-        for change in changes:
+        for change in () if self.stopped else changes:
             gain = self._gains[change.child][change.parent]
             if isinstance(change, ReverseArc):
                 gain += self._gains[change.parent][change.child]
@@ -183,11 +182,13 @@ class GraphArcSearchRun(Run):
         return best
 
     def _find_gains(self, changes: list[Change]) -> None:
-        """Compute the gains of adding or deleting the arcs of these changes, unless they are known."""
+        """Compute the gains of adding or deleting the arcs of these changes, unless they are known or time runs out."""
         arcs = [(change.child, change.parent) for change in changes]
         arcs += [(change.parent, change.child) for change in changes if isinstance(change, ReverseArc)]
         new = {arc: _toggled(self._parents[arc[0]], arc[1]) for arc in arcs if arc[1] not in self._gains[arc[0]]}
         self._learn_all([(child, parents) for (child, _), parents in new.items()])
+        if self.stopped:
+            return
         for (child, other), parents in new.items():
             self._gains[child][other] = self._score(child, parents) - self._score(child, self._parents[child])
 
@@ -242,15 +243,20 @@ class GraphArcSearchRun(Run):
         return self._scores[target, parents]
 
     def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
-        """Score the graphs of all (target, parents) that are not scored yet, by learning them in batches."""
+        """Score the graphs of all (target, parents) that are not scored yet, by learning them in batches.
+
+        If time runs out between two batches, `stopped` is set, and the rest stay unscored.
+        """
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
             end = begin + _BATCH
             batch = new[begin:end]
             scores = self._learn_batch(batch).node_log_scores()
             self._scores.update(zip(batch, scores.values(), strict=True))
-            if self.watch is not None and end < len(new):
+            if end < len(new):
                 self.watch(self)
+                if self._is_over(self.settings.seconds, "max_steps", self.n_steps, None):
+                    return
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:
         """Learn a batch of (target, parents) in one search: each is the node of a copy of its target.

@@ -12,7 +12,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
 from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
-from leafwise.search.run import Resumable
+from leafwise.search.run import Resumable, silence
 from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ class HiddenChoice:
     ) -> None:
         self._begin, self._most_seconds = begin, most_seconds
         self.stopped = ""
-        self.watch: Callable[[Any], None] = _silence  # called periodically during `next`
+        self.watch: Callable[[Any], None] = silence
         self._size = self._size_of_best = 0  # indices in SIZES
         self._steps_before, self._seconds_before = 0, 0.0  # of finished searches
         if state is not None:
@@ -106,8 +106,7 @@ class HiddenChoice:
 
     def __next__(self) -> Any:
         while not self.stopped:
-            if hasattr(self._tried, "watch"):
-                self._tried.watch = self.watch
+            self._tried.watch = self.watch
             step = next(iter(self._tried), None)
             if step is not None:
                 return step
@@ -184,7 +183,3 @@ class HiddenChoice:
     def summary(self) -> dict[str, Any]:
         """What was learned and how, by the best search."""
         return self._now.summary()
-
-
-def _silence(_search: Any) -> None:
-    """Do nothing."""

@@ -24,7 +24,7 @@ from leafwise.network import Network
 from leafwise.own_expansion import TooManyCombinations
 from leafwise.scores import score_as_learned, score_with
 from leafwise.search.problem import Problem
-from leafwise.search.run import Resumable, Settings
+from leafwise.search.run import Resumable, Settings, silence
 from leafwise.structure_priors import Kappa
 from leafwise.table import count_states
 from leafwise.tied_leaves import Rows, first_exponents, later_rows, pooled, with_rows, without_ties_of
@@ -186,7 +186,7 @@ class IncompleteSearch:
         self.log_score = -math.inf
         self._ended = ""  # why there are no more rounds; "" while there may be more
         self.stopped = ""
-        self.watch: Progress = _silence  # called periodically during `next`
+        self.watch: Progress = silence
         if state is not None:
             self._go_on_from(state)
         self.seconds = self._used()
@@ -202,7 +202,7 @@ class IncompleteSearch:
 
     def run(self, progress: Progress | None = None) -> None:
         """Run all remaining rounds; `progress` is called during their searches, and after each."""
-        tell = _silence if progress is None else lambda _search: progress(self)
+        tell = silence if progress is None else lambda _search: progress(self)
         while self._advance(tell) is not None:
             tell(self)
 
@@ -414,7 +414,3 @@ def _can_complete(network: Network) -> bool:
         return all(node is None or node.graph is not None for node in network.nodes)
     except TooManyCombinations:
         return False
-
-
-def _silence(_search: Any) -> None:
-    """Do nothing."""

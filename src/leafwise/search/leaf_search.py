@@ -198,6 +198,8 @@ class LeafSearchRun(Run):
             self._advance(1)
             if self._leaves is not leaves:  # graphs and steps were replaced
                 leaves, before = self._leaves, self._leaves.n_steps
+            if self._leaves.n_steps == before:
+                self.watch(self)
         if self._leaves.n_steps == before:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)

@@ -1,7 +1,7 @@
 """Random moves from a decision graph, to escape local optima: tests collapse, merged leaves separate, leaves are split.
 
-Pure functions from graphs to graphs. The results can be made by splits and merges, and each of their leaves can be
-reached by some assignment.
+Pure functions from graphs to graphs. The results can be made by the operators of the search, and each of their leaves
+can be reached by some assignment.
 """
 
 from collections import Counter
@@ -20,10 +20,11 @@ _MOST_WAYS = 16
 class Moves:
     """The moves that a perturbation of one node's graph may make."""
 
-    operators: str  # of the search: C and B say how leaves may be split
+    operators: str  # of the search: C, B and I say how leaves may be split, C and M which cuts there are
     n_states: Sequence[int]
     variables: Sequence[int]  # that may be tested
     most_leaves: int = NO_LIMIT
+    n_ordered: Sequence[int] = ()  # by variable: number of its first states that are ordered; (): none of any variable
 
 
 def perturbed(graph: DecisionGraph, n_moves: int, moves: Moves, random: np.random.Generator) -> DecisionGraph:
@@ -46,7 +47,7 @@ def perturbed(graph: DecisionGraph, n_moves: int, moves: Moves, random: np.rando
 
 
 def _cut_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generator) -> DecisionGraph:
-    cuts = cuttable(graph)
+    cuts = cuttable(graph, single=set("CM") <= set(moves.operators))
     if not cuts or graph.n_leaves >= moves.most_leaves:
         return _collapse_somewhere(graph, moves, random)
     node, states = cuts[random.integers(len(cuts))]
@@ -54,16 +55,39 @@ def _cut_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generat
 
 
 def _split_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generator) -> DecisionGraph:
-    """Split a random leaf by a random variable: completely if C is drawn from the operators, else by one state."""
+    """Split a random leaf by a random variable, with an operator drawn from those that split."""
     if not moves.variables:
         return _collapse_somewhere(graph, moves, random)
     leaf, variable = int(random.integers(graph.n_leaves)), moves.variables[int(random.integers(len(moves.variables)))]
     r, kinds = moves.n_states[variable], moves.operators.replace("M", "")
-    state, is_complete = int(random.integers(r)), kinds[random.integers(len(kinds))] == "C"
-    groups = [{s} for s in range(r)] if is_complete else [{state}, set(range(r)) - {state}]
-    if r < 2 or graph.n_leaves + len(groups) - 1 > moves.most_leaves:
+    state, kind = int(random.integers(r)), kinds[random.integers(len(kinds))]
+    thresholds = below_a_state(r, moves.n_ordered[variable]) if moves.n_ordered else []
+    if kind == "I" and not thresholds:
+        kind = next((other for other in "BC" if other in kinds), "")
+    if kind == "I":
+        groups = thresholds[random.integers(len(thresholds))]
+    else:
+        groups = [{s} for s in range(r)] if kind == "C" else [{state}, set(range(r)) - {state}]
+    if r < 2 or not kind or graph.n_leaves + len(groups) - 1 > moves.most_leaves:
         return _collapse_somewhere(graph, moves, random)
     return graph.split(leaf, variable, groups)
+
+
+def below_a_state(n_states: int, n_ordered: int) -> list[list[set[int]]]:
+    """All splits at a threshold of more than two ordered states; a last state for missing cells goes to either side.
+
+    >>> below_a_state(3, 3)
+    [[{0}, {1, 2}], [{0, 1}, {2}]]
+    >>> len(below_a_state(4, 3)), below_a_state(2, 2)
+    (5, [])
+    """
+    if n_ordered <= 2:
+        return []
+    every = set(range(n_states))
+    below = [set(range(state)) for state in range(1, min(n_ordered + 1, n_states))]
+    missing = set(range(n_ordered, n_states))
+    below += [states | missing for states in below[: n_ordered - 1] if missing]
+    return [[states, every - states] for states in below]
 
 
 def _collapse_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generator) -> DecisionGraph:
@@ -97,14 +121,20 @@ def cut(graph: DecisionGraph, node: int, states: frozenset[int]) -> DecisionGrap
     return DecisionGraph((*graph.tests, LEAF), children)
 
 
-def cuttable(graph: DecisionGraph) -> list[tuple[int, frozenset[int]]]:
-    """Arcs (test, states) into leaves with other incoming arcs; and single states of arcs into leaves with several."""
+def cuttable(graph: DecisionGraph, *, single: bool = True) -> list[tuple[int, frozenset[int]]]:
+    """Arcs (test, states) into leaves with other incoming arcs; and `single` states of arcs into leaves with several.
+
+    Without single states, each test keeps its groups of states, apart from those that a merge has joined.
+    """
     arcs = [(node, states, child) for node in range(len(graph.tests)) for states, child in graph.arcs(node)]
     n_arcs = Counter(child for _, _, child in arcs)
     into_leaves = [(node, states, child) for node, states, child in arcs if graph.tests[child] == LEAF]
     whole = [(node, states) for node, states, child in into_leaves if n_arcs[child] > 1]
-    single = [(node, frozenset({s})) for node, states, _ in into_leaves if len(states) > 1 for s in sorted(states)]
-    return whole + single
+    if not single:
+        return whole
+    return whole + [
+        (node, frozenset({s})) for node, states, _ in into_leaves if len(states) > 1 for s in sorted(states)
+    ]
 
 
 def without_impossible_arcs(graph: DecisionGraph) -> DecisionGraph:

@@ -21,7 +21,7 @@ from leafwise.network import Network
 from leafwise.priors import Bdeu
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.search.run import check_inner
+from leafwise.search.run import check_inner, silence
 from leafwise.search.table_arc_search import TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import Arcs
 from leafwise.workers import Workers
@@ -88,6 +88,7 @@ class RecoverySearchRun:
         self._best, self._best_score = problem.parents.is_parent, -math.inf
         self._arcs: TableArcSearchRun | None = None
         self._graphs: LeafSearchRun | SharingRun | None = None
+        self.watch: Callable[[Any], None] = silence
         self.stopped = ""
         if state is not None:
             self._stage, self._best_score = state["stage"], float(state["best_score"])
@@ -104,6 +105,7 @@ class RecoverySearchRun:
 
     def __next__(self) -> Step[Any]:
         while not self.stopped:
+            self._inner.watch = self.watch
             for step in self._inner:
                 return step
             self._go_on()

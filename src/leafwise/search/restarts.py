@@ -24,6 +24,7 @@ from leafwise.search.leaf_search import SCHEDULES, LeafSearch, LeafSearchRun
 from leafwise.search.perturbation import Moves, perturbed
 from leafwise.search.problem import Problem, Step
 from leafwise.search.run import Run, check_numbers, check_operators, now_and_then
+from leafwise.structure_priors import n_ordered
 from leafwise.workers import Workers
 
 Progress = Callable[[Any], None]
@@ -98,6 +99,7 @@ class LeafSearchRestartsRun(Run):
         super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
         self.settings, self._workers = settings, workers
         self._n_states = [variable.n_states for variable in problem.variables]
+        self._n_ordered = [n_ordered(variable) for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
         self._schedules = [settings.greedy.schedule]
         if "M" in settings.greedy.letters:  # without merges, both are the same
@@ -109,7 +111,6 @@ class LeafSearchRestartsRun(Run):
         self._scores: dict[int, float] = {}
         self.n_rounds = self.n_steps = 0
         self._to_begin = list(self._schedules)
-        self.watch: Progress = _silence  # called periodically during `next`
         self._inner: LeafSearchRun | None = None  # of the round in progress, and
         self._before: dict[str, Any] = {}  # ... the state before it
         self._inner_state: Mapping[str, Any] | None = None  # from which the search of the next round is resumed
@@ -301,7 +302,7 @@ class LeafSearchRestartsRun(Run):
         rules, random = self._problem.parents, self._random
         new = [v for v in random.permutation(candidates).tolist() if v not in node.parents]
         variables = [*node.parents, *new[: rules.most_parents - len(node.parents)]]
-        moves = Moves(self.settings.greedy.letters, self._n_states, variables, rules.most_leaves)
+        moves = Moves(self.settings.greedy.letters, self._n_states, variables, rules.most_leaves, self._n_ordered)
         return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
 
     def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
@@ -361,7 +362,3 @@ def _sizes(nodes: Nodes) -> dict[str, int]:
         "parameters": sum(node.n_parameters for node in there),
         "arcs": sum(len(node.parents) for node in there),
     }
-
-
-def _silence(_search: Any) -> None:
-    """Do nothing."""

@@ -19,6 +19,8 @@ MOMENT = 0.05  # seconds, between two calls of `progress`
 class SearchRun(Protocol):
     """A search in progress: iterate over its steps, or call `run`; `network` is available at any time."""
 
+    watch: Callable[[Any], None]  # called periodically during `next`, unless that is quick; ends it by an exception
+
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
     def run(self, progress: Callable[[Any], None] | None = None) -> None: ...
@@ -123,6 +125,7 @@ class Run(ABC):
 
     def __init__(self, problem: Problem, counter: Counter, seconds: float = 0.0) -> None:
         self._problem, self._counter, self._clock, self.stopped = problem, counter, Clock(seconds), ""
+        self.watch: Callable[[Any], None] = silence
 
     @property
     def seconds(self) -> float:
@@ -184,6 +187,10 @@ class Run(ABC):
             "steps": n_steps,
             "stopped": self.stopped,
         }
+
+
+def silence(_search: Any) -> None:
+    """Do nothing: what `watch` is by default."""
 
 
 def now_and_then(progress: Callable[[Any], None] | None) -> Callable[[Any], None]:

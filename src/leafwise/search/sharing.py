@@ -21,6 +21,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.leaf_search import LeafSearchRun
 from leafwise.search.problem import Problem, Step
+from leafwise.search.run import silence
 from leafwise.structure_priors import Costs, Partners, log_pairings, log_prior_of_tie
 from leafwise.table import Variable
 from leafwise.tied_leaves import leaves_to_share
@@ -331,17 +332,21 @@ class SharingRun:
         self._network: Network | None = None  # before anything was shared
         self._n_due = n_shared  # shared steps that a resumed search has taken before
         self._seconds, self._stopped = 0.0, ""
+        self.watch: Callable[[Any], None] = silence
 
     def __iter__(self) -> Iterator[Step[Any]]:
         return self
 
     def __next__(self) -> Step[Any]:
         if not self._is_over():
+            self._before.watch = self.watch
             for step in self._before:
                 return step
         number = self.n_shared
         while self.n_shared == number and not self.stopped:
             self._advance(number + 1)
+            if self.n_shared == number:
+                self.watch(self)
         if self._sharing is None or self.n_shared == number:
             raise StopIteration
         return Step(self._sharing.operator(number), self.log_score, self.n_leaves, self.n_arcs)

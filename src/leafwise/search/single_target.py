@@ -14,7 +14,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network
 from leafwise.search.leaf_search import AUTO, LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem
-from leafwise.search.run import Resumable, Settings
+from leafwise.search.run import Resumable, Settings, silence
 from leafwise.workers import Workers
 
 
@@ -55,6 +55,7 @@ class SingleTargetSearchRun:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.settings, self._all = settings, (problem, counter, workers)
+        self.watch: Callable[[Any], None] = silence
         self._first: tuple[Network, dict[str, Any], int, float] | None = None  # and its state, steps, seconds
         self._inner = LeafSearchRun(problem, counter, settings, workers, None if state is None else state["first"])
         self._second = None if state is None else state["second"]  # its saved state, until it is resumed
@@ -68,6 +69,7 @@ class SingleTargetSearchRun:
 
     def __next__(self) -> Any:
         while not self.stopped:
+            self._inner.watch = self.watch
             for step in self._inner:
                 return step
             self._go_on()

@@ -221,6 +221,8 @@ class TableArcSearchRun(Run):
         while self.n_steps == n_before:
             if not self._advance(1):
                 raise StopIteration
+            if self.n_steps == n_before:
+                self.watch(self)
         return Step(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["TableArcSearchRun"], None] | None = None) -> None:

@@ -18,6 +18,7 @@ from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
+from leafwise.search.run import silence
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
@@ -79,6 +80,7 @@ class TiedSearchRun:
     def __init__(self, problem: Problem, parts: Sequence[_Part], settings: LeafSearch) -> None:
         self._problem, self._parts, self.settings = problem, parts, settings
         self.seconds, self.stopped = 0.0, ""
+        self.watch: Callable[[Any], None] = silence
 
     def __iter__(self) -> Iterator[Step[Any]]:
         return self
@@ -91,6 +93,7 @@ class TiedSearchRun:
             self.stopped = "seconds"
         if not self.stopped:
             for part in self._parts:
+                part.run.watch = self.watch
                 for step in part.run:
                     self.seconds += time.perf_counter() - began
                     return Step(part.step(step), self.log_score, self.n_leaves, self.n_arcs)

@@ -71,19 +71,20 @@ def log_likelihoods_of(widths: Array, counts: Array, exponents: Array) -> Array:
 
 
 @part
-def _two(split: Any, gain: float, chosen: Array, cells: Array, own: Array, totals: Array, weights: Array) -> float:
-    """Return `gain` plus Equation 5 for the chosen states and for the others; -inf if one of them has no cases."""
-    counts, exponents = np.zeros_like(totals), np.zeros_like(own)
-    n_classes = totals.shape[0]
+def _two(gain: float, chosen: Array, cells: Array, weights: Array, n_classes: int) -> float:
+    """Return `gain` plus Equation 5 for the chosen states and for the others; -inf if one of them has no cases.
+
+    Both are summed: with weighted cases, the difference from the leaf would not be exactly 0 where there are none.
+    """
+    counts, exponents = np.zeros((2, n_classes)), np.zeros((2, n_classes))
     for state in range(chosen.shape[0]):
-        if chosen[state]:
-            for k in range(n_classes):
-                counts[k] += cells[state * n_classes + k]
-                exponents[k] += weights[state * n_classes + k]
-    n = counts.sum()
-    if n == 0 or n == totals.sum():
+        side = np.int64(chosen[state])
+        for k in range(n_classes):
+            counts[side, k] += cells[state * n_classes + k]
+            exponents[side, k] += weights[state * n_classes + k]
+    if counts[0].sum() == 0 or counts[1].sum() == 0:
         return -np.inf
-    return gain + log_likelihood(counts, exponents) + log_likelihood(totals - counts, own - exponents)
+    return gain + log_likelihood(counts[1], exponents[1]) + log_likelihood(counts[0], exponents[0])
 
 
 @part
@@ -93,13 +94,12 @@ def _score_variable(
     variable: int,
     cells: Array,
     weights: Array,
-    totals: Array,
-    own: Array,
+    n_classes: int,
     most: int,
     state: State,
 ) -> None:
     """Offer all splits on one variable, from its blocks of the histogram and of the weights."""
-    scoring, n_classes = state.scoring, totals.shape[0]
+    scoring = state.scoring
     r, before = scoring.layout.n_states[variable], leaf["log_likelihood"] + scoring.log_ways[variable]
     per_child = (n_classes - 1) * scoring.log_kappa
     n_seen, n_possible, after = 0, 0, 0.0
@@ -117,7 +117,7 @@ def _score_variable(
     if scoring.binary:
         for value in range(r):
             chosen[:], chosen[value] = False, True
-            gain = _two(split, per_child - before, chosen, cells, own, totals, weights)
+            gain = _two(per_child - before, chosen, cells, weights, n_classes)
             offer(split, gain, variable, np.int64(ONE_STATE), np.int64(value), two, most)
     n_ordered = scoring.n_ordered[variable]
     if scoring.ordered and n_ordered > 2:
@@ -125,7 +125,7 @@ def _score_variable(
             chosen[:], chosen[r - 1] = False, side == 1
             for value in range(1, n_ordered if n_ordered == r or side == 1 else n_ordered + 1):
                 chosen[value - 1] = True
-                gain = _two(split, per_child - before, chosen, cells, own, totals, weights)
+                gain = _two(per_child - before, chosen, cells, weights, n_classes)
                 kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
                 offer(split, gain, variable, kind, np.int64(value), two, most)
 
@@ -170,8 +170,7 @@ def score_by_weights(
                         variable,
                         counts[first:last],
                         cells[first:last],
-                        totals,
-                        own,
+                        n_classes,
                         node["max_children"],
                         state,
                     )
