@@ -487,7 +487,8 @@ def _labelled_cases(
     check_classification_targets(labels)
     X = _checked(estimator, X, reset=True)
     check_consistent_length(X, labels)
-    estimator.classes_ = _classes(estimator.classes, y, labels)
+    column = _safe_indexing(y, 0, axis=1) if hasattr(y, "columns") else y  # the only one of a frame
+    estimator.classes_ = _classes(estimator.classes, column, labels)
     if estimator.class_weight is not None:
         by_class = compute_sample_weight(estimator.class_weight, labels)
         sample_weight = by_class if sample_weight is None else by_class * checked_weights(sample_weight, len(labels))
@@ -496,7 +497,7 @@ def _labelled_cases(
         X, labels = _safe_indexing(X, rows), labels[rows]
     states = np.searchsorted(estimator.classes_, labels)
     table = _fitted_cases(estimator, X, States(states, len(estimator.classes_)))
-    name = str(getattr(y, "name", None) or "class")
+    name = str(getattr(column, "name", None) or "class")
     while name in table.names:
         name += "_"
     variable = Variable(name, tuple(map(_class_label, estimator.classes_.tolist())))
@@ -506,7 +507,7 @@ def _labelled_cases(
 def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
     """All classes, sorted: those declared, else the categories of a categorical `y`, else those that occur."""
     there = np.unique(labels)
-    known = getattr(getattr(y, "dtype", None), "categories", None) if declared is None else declared
+    known = _categories(y) if declared is None else declared
     if known is None:
         return there
     classes: NDArray[Any] = np.unique(np.asarray(known, object if labels.dtype.kind == "O" else None))
@@ -514,6 +515,12 @@ def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any])
     if len(strange):
         raise ValueError(f"y has the label {strange[0]!r}, which is none of the classes {classes.tolist()}: add it")
     return classes
+
+
+def _categories(y: Any) -> Any:
+    """The categories of a categorical column, if it lists them, as one of polars does not."""
+    found = getattr(getattr(y, "dtype", None), "categories", None)
+    return found if hasattr(found, "__len__") else None
 
 
 def _class_label(label: Any) -> str:

@@ -181,6 +181,24 @@ def test_the_class_is_called_as_its_column_unless_a_feature_is():
     assert names == ["ground", "sky_", "class"]
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_in_any_kind_of_column():
+    X, y = weather()
+    two, three = ["dry", "wet"], ["dry", "storm", "wet"]
+    expected = DecisionGraphClassifier().fit(X, y).predict(X)
+    for labels, classes in (
+        (pl.Series("name", y, pl.Categorical), two),
+        (y.to_frame("name"), two),
+        (pl.DataFrame({"name": y.tolist()}), two),
+        (pd.DataFrame({"name": pd.Categorical(y, categories=three)}), three),
+        (pl.DataFrame({"name": y.tolist()}, {"name": pl.Enum(three)}), three),
+    ):
+        classifier = DecisionGraphClassifier().fit(X, labels)
+        assert classifier.network_.names[-1] == "name"
+        assert classifier.classes_.tolist() == classes
+        assert (classifier.predict(X) == expected).all()
+
+
 # Columns
 
 
