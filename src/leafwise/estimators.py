@@ -306,6 +306,11 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             raise ValueError(f"how={self.how!r} is not known: use 'draw' or 'most probable'")
         X = _checked(self, X, reset=True)
         table = _fitted_cases(self, X)
+        if table.n_variables < self.n_features_in_:
+            raise ValueError(
+                f"variables has {table.n_variables} of the {self.n_features_in_} columns of X, all of which are to be "
+                f"filled in: add the others, or leave these columns out"
+            )
         self.network_ = _learned(self, *_kept(table, self.missing, None))
         self.values_ = tuple(
             [column[codes == state] for state in range(variable.n_states)]
@@ -547,9 +552,15 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
         )
     with without_inference() if _has_many(estimator) else nullcontext():
         if estimator.variables is not None:
-            return _known_cases(X, estimator.variables, estimator.missing)
+            return _known_cases(X, _in_order(estimator, estimator.variables), estimator.missing)
         missing = "error" if estimator.missing == "error" else "state"
         return read_features(X, estimator.bins, estimator.binning, missing, towards)
+
+
+def _in_order(estimator: Any, variables: Sequence[Variable]) -> list[Variable]:
+    """The variables in the order of the columns of X, if these have names."""
+    place = {str(name).strip(): k for k, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
+    return sorted(variables, key=lambda variable: place.get(variable.name, len(place)))
 
 
 def _has_many(estimator: Any) -> bool:

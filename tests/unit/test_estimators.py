@@ -564,6 +564,21 @@ def test_an_imputer_gives_frames_whose_columns_keep_their_types():
         assert set(filled["cut"]) <= {*map(str, frame["cut"].cat.categories)}
 
 
+def test_variables_in_another_order_than_the_columns():
+    X, y = weather()
+    gaps = X.assign(wind=X["wind"].mask(y == "wet"))
+    known = leafwise.read(X[["wind", "warm", "sky"]]).variables
+    imputer = NetworkImputer(variables=known, random_state=1).fit(gaps)
+    assert imputer.network_.names == ("sky", "wind", "warm")
+    filled = imputer.transform(gaps)
+    assert (filled[:, [0, 2]] == X[["sky", "warm"]].to_numpy()).all()
+    assert set(filled[:, 1]) == {"calm", "storm"}
+    drawn = NetworkDensity(variables=known).fit(X).sample(50, random_state=1)
+    assert set(drawn[:, 1]) == {"calm", "storm"}
+    with pytest.raises(ValueError, match="variables has 2 of the 3 columns of X"):
+        NetworkImputer(variables=known[:2]).fit(gaps)
+
+
 def test_an_imputer_in_a_pipeline():
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_score
