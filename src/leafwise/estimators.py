@@ -439,6 +439,12 @@ def _repeated(table: Table, weights: Floats | None) -> Table:
     """The rows sorted, so that their order has no effect; weights become integers with the same total, rounded."""
     rows = np.lexsort(table.codes)
     if weights is not None:
+        total, most = weights.sum(), max(MOST_CELLS // table.n_variables, 2 * table.n_cases)
+        if not 0.5 <= total < most + 1:
+            raise ValueError(
+                f"the weights add up to {total:g} cases, and many networks are learned from whole ones, from 1 to "
+                f"{most:,} of {table.n_variables:,} variables: multiply or divide the weights"
+            )
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
         rows = np.repeat(rows, ends[1:] - ends[:-1])
     return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
