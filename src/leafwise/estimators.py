@@ -580,6 +580,11 @@ def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Fl
         return table, weights
     last = np.array([[variable.n_states - 1 if variable.missing else -1] for variable in table.variables])
     kept = (table.codes != last).all(axis=0)
+    if not kept.any():
+        raise ValueError(
+            "every case has a missing cell, so missing='drop' leaves none: pass missing='state', or leave out columns "
+            "in which many cells are missing"
+        )
     variables = tuple(
         replace(variable, labels=variable.labels[:-1], missing=False) if variable.missing else variable
         for variable in table.variables

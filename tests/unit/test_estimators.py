@@ -441,6 +441,14 @@ def test_weights_go_with_their_cases_where_some_are_dropped(kind):
     assert one.learned["cases"] == other.learned["cases"] == round(n[whole.index].sum())
 
 
+@pytest.mark.parametrize("kind", [*EVERY, NetworkImputer])
+def test_where_no_whole_case_is_left_it_is_said(kind):
+    X, y = weather()
+    for gaps in (X.assign(wind=None), X.assign(wind=X["wind"].mask(y == "wet"), sky=X["sky"].mask(y == "dry"))):
+        with pytest.raises(ValueError, match="every case has a missing cell, so missing='drop' leaves none"):
+            kind(missing="drop").fit(gaps, y)
+
+
 def test_what_is_no_weight_is_refused():
     X, y = weather()
     with pytest.raises(ValueError, match="case 1 has the weight -1"):
