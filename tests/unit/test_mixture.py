@@ -270,6 +270,16 @@ def test_cases_drawn_follow_the_weights(mixture):
         two.sample(0)
 
 
+def test_weights_of_states_count_in_explanations(cases, mixture):
+    alarm, given = leafwise.examples.alarm(), {"CO": {"LOW": 30, "NORMAL": 1}, "BP": {"LOW": 0.01, "HIGH": 1}}
+    alone, best = Mixture((alarm,), (1.0,)).explain(given=given), alarm.explain(given=given)
+    assert alone.states == best.states
+    assert (alone.log_probability, alone.log_posterior) == pytest.approx((best.log_probability, best.log_posterior))
+    likely = mixture.explain().states["HR"]
+    other = next(label for label in cases.variables[cases.index("HR")].labels if label != likely)
+    assert mixture.explain(given={"HR": {likely: 1e-9, other: 1}}).states["HR"] == other
+
+
 def test_some_targets_are_not_explained(mixture):
     with pytest.raises(ValueError, match="explains everything"):
         mixture.explain(["CO"])
