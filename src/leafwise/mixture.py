@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from leafwise.dag import topological_order
 from leafwise.decision_graph import DecisionGraph
 from leafwise.errors import Advice, check_type
-from leafwise.network import Network, Node, check_network
+from leafwise.network import Network, Node, check_network, read_only
 from leafwise.table import Table, Variable, code_type, index_of, many
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Mixture:
         """Raise an error for members that do not match, and for invalid weights or groups."""
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
-        object.__setattr__(self, "learned", MappingProxyType(dict(self.learned)))
+        object.__setattr__(self, "learned", read_only(self.learned))
         if not self.members or len(self.members) != len(self.weights):
             raise ValueError(
                 f"a mixture got {len(self.members)} networks and {len(self.weights)} weights: give one weight for each "

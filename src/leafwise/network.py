@@ -241,7 +241,7 @@ class Network:
         """Raise an error for nodes or ties that do not fit the variables, and for cycles."""
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
-        object.__setattr__(self, "learned", _read_only(self.learned))
+        object.__setattr__(self, "learned", read_only(self.learned))
         _check_names(self.names)
         if len(self.nodes) != len(self.variables):
             raise ValueError(
@@ -271,9 +271,9 @@ class Network:
         network = cls.__new__(cls)
         vars(network).update(others, variables=tuple(variables), ties=tuple(map(tuple, ties)), _make_nodes=make_nodes)
         if callable(learned):
-            vars(network)["_make_learned"] = lambda: _read_only(learned())
+            vars(network)["_make_learned"] = lambda: read_only(learned())
         else:
-            vars(network)["learned"] = _read_only(learned)
+            vars(network)["learned"] = read_only(learned)
         _check_names(network.names)
         return network
 
@@ -701,7 +701,7 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
     return [None if array is None else array[tied.leaf, order] for array in arrays]
 
 
-def _read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
     """A private, read-only copy of how a network was learned."""
     return MappingProxyType(_json_value(learned, "learned"))
 

@@ -220,6 +220,12 @@ def test_saved_loaded_and_pickled(mixture, tmp_path):
         mixture.save(tmp_path / "mixture.bif")
 
 
+def test_seeds_of_numpy_are_saved(cases, tmp_path):
+    mixture = leafwise.learn(cases, networks=2, seed=np.int64(3))
+    mixture.save(tmp_path / "mixture.json")
+    assert Mixture.load(tmp_path / "mixture.json") == mixture == leafwise.learn(cases, networks=2, seed=3)
+
+
 def test_a_network_is_a_mixture_of_one(tmp_path):
     leafwise.examples.alarm().save(tmp_path / "alarm.json")
     assert Mixture.load(tmp_path / "alarm.json").members == (leafwise.examples.alarm(),)
