@@ -186,7 +186,7 @@ def confidence(
 
 def halves(table: Table, networks: int, seed: int, **settings: Any) -> Iterator[Network]:
     """Learn networks from random halves of the cases, one after the other."""
-    check_type(networks, int, "networks", "a whole number: give one such as 100")
+    check_type(networks, (int, np.integer), "networks", "a whole number: give one such as 100")
     if networks < 1 or table.n_cases < 2:
         raise ValueError(
             f"{many(networks, 'network')} of half of {many(table.n_cases, 'case')} were asked for: give at least 1 "

@@ -42,7 +42,8 @@ class DynamicNetwork:
     def __post_init__(self) -> None:
         """Refuse a network that is not one of a window."""
         check_network(self.window, "DynamicNetwork")
-        check_type(self.lags, int, "lags", "a whole number from 1 on: say how many slices before matter.")
+        check_type(self.lags, (int, np.integer), "lags", "a whole number from 1 on: say how many slices before matter.")
+        object.__setattr__(self, "lags", int(self.lags))
         if self.lags < 1 or len(self.window) % (self.lags + 1) or not len(self.window):
             raise ValueError(
                 f"the window has {many(len(self.window), 'variable')} for lags={self.lags}: give it equally many "
@@ -82,7 +83,9 @@ class DynamicNetwork:
         >>> round(network.query("x1[9]", given={"x1[7]": 0})["x1[9]"]["0"], 2)
         0.96
         """
-        check_type(slices, int, "the number of slices", "a whole number from 1 on: use for example unroll(10).")
+        check_type(
+            slices, (int, np.integer), "the number of slices", "a whole number from 1 on: use for example unroll(10)."
+        )
         if slices < 1:
             raise ValueError(f"the number of slices is {slices}, and must be at least 1: raise it.")
         n, variables, nodes = len(self.variables), [], []

@@ -98,7 +98,7 @@ def windows(series: Series, lags: int) -> Table:
     >>> windows(series, 1).codes.tolist()
     [[0, 1, 1], [1, 1, 0]]
     """
-    if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
         raise ValueError(f"lags is {lags!r}, and says how many slices before matter: give a whole number from 1 on")
     short = np.flatnonzero(series.lengths <= lags)
     if len(short):

@@ -373,6 +373,15 @@ def test_cases_with_missing_cells_can_be_left_out():
 # Settings
 
 
+def test_numbers_of_networks_from_a_search_over_them():
+    X, y = weather()
+    grid = {"networks": np.arange(1, 3)}
+    assert GridSearchCV(NetworkClassifier(), grid, cv=2, error_score="raise").fit(X, y).best_params_["networks"] in (
+        1,
+        2,
+    )
+
+
 def test_settings_reach_the_search():
     X, y = promoters()
     assert DecisionGraphClassifier(max_leaves=np.int64(1)).fit(X, y).network_.n_leaves == 1

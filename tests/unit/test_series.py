@@ -86,6 +86,7 @@ def test_times_that_go_on_step_by_step(times):
         ([["p", 1, 0], ["p", 2, 1]], {"target": "x3"}, "target and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"networks": 3}, "networks and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"lags": 0}, "lags is 0"),
+        ([["p", 1, 0], ["p", 2, 1]], {"lags": 1.5}, "lags is 1.5"),
         ([["p", 1, 0], ["p", 2, 1]], {"by": "who"}, "by names 'who', but the columns are"),
         ([["p", 1, 0], ["p", 2, 1]], {"lags": None}, "by and a run without lags were both given"),
     ],
@@ -99,6 +100,13 @@ def test_a_column_may_not_have_the_name_of_a_lagged_one():
     frame = leafwise.read(np.array([[0, 1], [1, 0], [1, 1]])).to_pandas().set_axis(["x", "x[t-1]"], axis=1)
     with pytest.raises(ValueError, match="two columns would be called"):
         leafwise.learn(frame, lags=1)
+
+
+def test_numbers_of_numpy_are_whole_numbers(dynamic, tmp_path):
+    same = leafwise.learn(simulated(40, 15, seed=1), **{**LEARNED, "lags": np.int64(2)})
+    same.save(tmp_path / "model.json")
+    assert DynamicNetwork.load(tmp_path / "model.json") == same == dynamic
+    assert same.unroll(np.int64(4)) == dynamic.unroll(4)
 
 
 def test_what_two_steps_before_matters_is_found(dynamic):
