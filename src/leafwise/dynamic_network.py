@@ -19,7 +19,7 @@ from leafwise.table import Variable, brief, many
 
 if TYPE_CHECKING:
     from leafwise.cpd import CPD
-    from leafwise.encoding import Reading
+    from leafwise.encoding import NewReading
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,16 +116,19 @@ class DynamicNetwork:
         return tuple(found)
 
     def log_probabilities(
-        self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["Reading"]
+        self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["NewReading"]
     ) -> NDArray[np.float64]:
         """The natural log of the probability of each series, in order of first appearance.
+
+        Missing cells are summed out, unless `missing="error"` refuses them.
 
         >>> import leafwise
         >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
         >>> dynamic.log_probabilities(np.array([[0], [1], [0]])).round(2)
         array([-0.72])
         """
-        series, _ = read_series(data, by=by, time=time, variables=self.variables, **reading)
+        given: NewReading = {"missing": "unknown", **reading}
+        series, _ = read_series(data, by=by, time=time, variables=self.variables, **given)
         logs = np.empty(len(series.names))
         for length in np.unique(series.lengths).tolist():
             chosen, table = wide(series, length)

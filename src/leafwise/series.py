@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.columns import Column
 from leafwise.dates import days
 from leafwise.description import Description
-from leafwise.encoding import Reading, read_beside
+from leafwise.encoding import NewReading, read_beside
 from leafwise.errors import Advice, AdvisedError
 from leafwise.new_data import SUM_OVER, MissingCells
 from leafwise.table import Table, Variable, brief, first_repeated
@@ -39,7 +39,7 @@ def read_series(
     by: str | None = None,
     time: str | None = None,
     variables: Sequence[Variable] | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[NewReading],
 ) -> tuple[Series, Description | None]:
     """`read_and_describe` for series; `by` and `time` name columns, which are then no variables.
 
@@ -54,7 +54,7 @@ def read_series(
         raise AdvisedError(
             ("missing", reading["missing"]),
             " was given for series, whose rows must all be there and say what they are: pass ",
-            ("missing", "state"),
+            ("missing", "state" if variables is None else "unknown"),
             ", or fill the cells in",
         )
     wanted = {what: name for what, name in (("by", by), ("time", time)) if name is not None}

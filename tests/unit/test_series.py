@@ -146,6 +146,21 @@ def test_series_of_different_lengths(dynamic):
     assert logs[2] == dynamic.unroll(1).log_probabilities(np.array([rows[12, 2:]], dtype=object))[0]
 
 
+def test_missing_cells_of_series_are_summed_out(dynamic):
+    rows = simulated(3, 6, seed=6)
+    gaps = rows.copy()
+    gaps[4, 2], gaps[9, 3] = None, "neither"
+    whole = [np.where(np.equal(gaps, None), state, gaps) for state in (0, 1)]
+    options = {"by": "x1", "time": "x2", "unseen": "missing"}
+    logs = np.logaddexp(*(dynamic.log_probabilities(one, **options) for one in whole))
+    found = dynamic.log_probabilities(gaps, **options)
+    assert found[0] == pytest.approx(logs[0])
+    assert found[1] > dynamic.log_probabilities(rows, by="x1", time="x2")[1]
+    for missing in ("error", "drop", "infer"):
+        with pytest.raises(ValueError, match="pass missing='unknown'"):
+            dynamic.log_probabilities(gaps, by="x1", time="x2", missing=missing)
+
+
 def test_the_tied_network_beats_one_with_parameters_for_every_slice(dynamic):
     """Each slice with its own parameters: the same series as cases with a column for each variable and time."""
     length = 15
