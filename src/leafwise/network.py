@@ -689,7 +689,7 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
     node = network.nodes[tied.variable] if there else None
     if node is None:
         raise ValueError(f"a leaf of variable {tied.variable} is tied, which has no distribution here: leave it out.")
-    name, holder = network.names[tied.variable], node.own or node
+    name, holder = network.variables[tied.variable].name, node.own or node
     if not 0 <= tied.leaf < len(holder.probabilities) or (node.own is not None and node.own.is_switch(tied.leaf)):
         raise ValueError(f"row {tied.leaf} of {name!r} is tied, and it is not one of its leaves: name one of these.")
     due = range(node.n_states) if node.own is None else node.own.states[node.own.places[tied.leaf]]
