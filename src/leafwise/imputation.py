@@ -117,12 +117,15 @@ def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "T
     if how == DRAW:
         completed = _drawn(network, codes, seed)
     else:
-        chances = [np.eye(n)[np.minimum(row, n - 1)] for n, row in zip(n_states.tolist(), codes, strict=True)]
-        for variable, rows in _marginals(network, codes, seed).items():
-            chances[variable][missing[variable]] = rows
+        found = _marginals(network, codes, seed)
         if how == MEAN_PROBABILITIES:
+            chances = [np.eye(n)[np.minimum(row, n - 1)] for n, row in zip(n_states.tolist(), codes, strict=True)]
+            for variable, rows in found.items():
+                chances[variable][missing[variable]] = rows
             return CellProbabilities(variables, tuple(chances[k] for k in shown))
-        completed = np.stack([chance.argmax(axis=1) for chance in chances])
+        completed = codes.copy()
+        for variable, rows in found.items():
+            completed[variable, missing[variable]] = rows.argmax(axis=1)
     kind = code_type(variables)
     return Table(variables, np.ascontiguousarray(completed[shown].astype(kind)))
 
