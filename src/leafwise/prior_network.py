@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leafwise.errors import check_type
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, affordable
 from leafwise.kernels.counting.arrays import Layout
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.regions import Region, flags_of
 from leafwise.table import Variable, index_of
 
@@ -40,6 +40,7 @@ class PriorNetwork:
     copies: tuple[int, ...] = ()  # the originals of targets after the last variable, which are copies
 
     def __post_init__(self) -> None:
+        check_network(self.network, "PriorNetwork")
         object.__setattr__(self, "equivalent_sample_size", sample_size(self.equivalent_sample_size))
         object.__setattr__(self, "names", self.names or self.network.names)
         object.__setattr__(self, "text", self.text or f"network:given:{self.equivalent_sample_size:g}")

@@ -96,6 +96,8 @@ def test_sample_sizes_are_numbers_of_any_kind():
             assert parameter_prior(str(prior)) == prior
     with pytest.raises(TypeError, match=r"the equivalent sample size is '10' \(str\)"):
         Bdeu("10")
+    with pytest.raises(TypeError, match="PriorNetwork got an object of type str, and needs a Network"):
+        leafwise.PriorNetwork("alarm.bif", 10)
 
 
 def test_priors_are_objects_as_well_as_texts(tmp_path):
