@@ -15,7 +15,7 @@ from leafwise.constraints import Constraints
 from leafwise.dag import find_cycle, parent_lists
 from leafwise.decision_graph import LEAF
 from leafwise.encoding import Reading, read
-from leafwise.errors import check_type
+from leafwise.errors import AdvisedError, Part, check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network
@@ -23,7 +23,7 @@ from leafwise.new_data import without_inference
 from leafwise.report.arc_shares import shares_picture
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.run import Settings
-from leafwise.table import Table, many
+from leafwise.table import Table, many, shortened
 
 if TYPE_CHECKING:
     from leafwise.report.svg import Picture
@@ -49,6 +49,12 @@ class Confidence(Framed):
         """Count the arcs and tests of networks over the same variables."""
         if not networks:
             raise ValueError("no network was given, and confidence needs one at least: give some.")
+        other = next((network for network in networks if network.names != networks[0].names), None)
+        if other is not None:
+            raise ValueError(
+                f"a network of {shortened(other.names)} was given beside one of {shortened(networks[0].names)}, and "
+                f"arcs are counted over the same variables in the same order: give networks of these"
+            )
         n = len(networks[0].variables)
         shares, tests = np.zeros((n, n)), np.zeros((n, n))
         for network in networks:
@@ -179,6 +185,9 @@ def confidence(
     np.float64(1.0)
     """
     settings = {"search": search, "prior": prior, "structure_prior": structure_prior, "constraints": constraints}
+    if reading.get("missing") == "infer":
+        instead: tuple[Part, ...] = ("missing", "state"), " or ", ("missing", "drop")
+        raise AdvisedError(("missing", "infer"), " is for one network, and here are many: pass ", *instead)
     with without_inference():
         table = read(data, **reading)
     return Confidence.of(list(halves(table, networks, seed, **settings)))
@@ -186,7 +195,10 @@ def confidence(
 
 def halves(table: Table, networks: int, seed: int, **settings: Any) -> Iterator[Network]:
     """Learn networks from random halves of the cases, one after the other."""
-    check_type(networks, int, "networks", "a whole number: give one such as 100")
+    check_type(networks, (int, np.integer), "networks", "a whole number: give one such as 100")
+    check_type(seed, (int, np.integer), "the seed", "a whole number: give one such as 1")
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
     if networks < 1 or table.n_cases < 2:
         raise ValueError(
             f"{many(networks, 'network')} of half of {many(table.n_cases, 'case')} were asked for: give at least 1 "

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.parameters.averaging import pruning_averages
 from leafwise.network import Network, Node, check_network
 from leafwise.priors import Symmetric
 from leafwise.scores import candidates
-from leafwise.smoothing import counts_of
+from leafwise.smoothing import complete_cases, counts_of
 from leafwise.structure_priors import Choices
 from leafwise.table import Table
 
@@ -45,7 +44,7 @@ def averaged(network: Network, data: Any) -> Network:
     check_network(network, "averaged")
     if network.ties:
         raise ValueError("the network has ties between leaves, which averages over prunings break: use smoothed")
-    table = read(data, variables=network.variables)
+    table = complete_cases(network, data, "averaged")
     check_variables(network, table)
     nodes = [
         None if node is None else _averaged_node(network, target, node, table)

@@ -557,7 +557,9 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
 
 
 def _object_text(cell: object) -> str | None:
-    if cell is None or type(cell).__name__ == "NAType":
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(cell, np.datetime64 | np.timedelta64) and np.isnat(cell):
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"

@@ -19,7 +19,7 @@ from leafwise.table import Variable, brief, many
 
 if TYPE_CHECKING:
     from leafwise.cpd import CPD
-    from leafwise.encoding import Reading
+    from leafwise.encoding import NewReading
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +42,8 @@ class DynamicNetwork:
     def __post_init__(self) -> None:
         """Refuse a network that is not one of a window."""
         check_network(self.window, "DynamicNetwork")
-        check_type(self.lags, int, "lags", "a whole number from 1 on: say how many slices before matter.")
+        check_type(self.lags, (int, np.integer), "lags", "a whole number from 1 on: say how many slices before matter.")
+        object.__setattr__(self, "lags", int(self.lags))
         if self.lags < 1 or len(self.window) % (self.lags + 1) or not len(self.window):
             raise ValueError(
                 f"the window has {many(len(self.window), 'variable')} for lags={self.lags}: give it equally many "
@@ -82,7 +83,9 @@ class DynamicNetwork:
         >>> round(network.query("x1[9]", given={"x1[7]": 0})["x1[9]"]["0"], 2)
         0.96
         """
-        check_type(slices, int, "the number of slices", "a whole number from 1 on: use for example unroll(10).")
+        check_type(
+            slices, (int, np.integer), "the number of slices", "a whole number from 1 on: use for example unroll(10)."
+        )
         if slices < 1:
             raise ValueError(f"the number of slices is {slices}, and must be at least 1: raise it.")
         n, variables, nodes = len(self.variables), [], []
@@ -113,16 +116,19 @@ class DynamicNetwork:
         return tuple(found)
 
     def log_probabilities(
-        self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["Reading"]
+        self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["NewReading"]
     ) -> NDArray[np.float64]:
         """The natural log of the probability of each series, in order of first appearance.
+
+        Missing cells are summed out, unless `missing="error"` refuses them.
 
         >>> import leafwise
         >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
         >>> dynamic.log_probabilities(np.array([[0], [1], [0]])).round(2)
         array([-0.72])
         """
-        series, _ = read_series(data, by=by, time=time, variables=self.variables, **reading)
+        given: NewReading = {"missing": "unknown", **reading}
+        series, _ = read_series(data, by=by, time=time, variables=self.variables, **given)
         logs = np.empty(len(series.names))
         for length in np.unique(series.lengths).tolist():
             chosen, table = wide(series, length)

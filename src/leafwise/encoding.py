@@ -175,7 +175,7 @@ def read_beside(
     wanted: Mapping[str, str],
     *,
     variables: Sequence[Variable] | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[NewReading],
 ) -> tuple[Table, Description | None, dict[str, Column]]:
     """Like `read_and_describe`, with columns that are not variables: `wanted` maps their purposes to their names."""
     options = options_of(reading, None, variables)

@@ -32,7 +32,8 @@ probability that the prior gives it.
 
 `class_weight`, of the classifiers: {label: weight}, or "balanced" for classes of equal total weight; it multiplies the
 `sample_weight` of `fit`, the number of cases that each row represents. Integer weights repeat their cases, also when
-columns are binned; other weights are rounded as by `learn`, and binning ignores them.
+columns are binned; other weights are rounded as by `learn`, or for forests and `networks` to whole numbers of cases with
+the same total, and binning ignores them.
 """
 
 from collections.abc import Sequence
@@ -306,6 +307,11 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             raise ValueError(f"how={self.how!r} is not known: use 'draw' or 'most probable'")
         X = _checked(self, X, reset=True)
         table = _fitted_cases(self, X)
+        if table.n_variables < self.n_features_in_:
+            raise ValueError(
+                f"variables has {table.n_variables} of the {self.n_features_in_} columns of X, all of which are to be "
+                f"filled in: add the others, or leave these columns out"
+            )
         self.network_ = _learned(self, *_kept(table, self.missing, None))
         self.values_ = tuple(
             [column[codes == state] for state in range(variable.n_states)]
@@ -434,6 +440,12 @@ def _repeated(table: Table, weights: Floats | None) -> Table:
     """The rows sorted, so that their order has no effect; weights become integers with the same total, rounded."""
     rows = np.lexsort(table.codes)
     if weights is not None:
+        total, most = weights.sum(), max(MOST_CELLS // table.n_variables, 2 * table.n_cases)
+        if not 0.5 <= total < most + 1:
+            raise ValueError(
+                f"the weights add up to {total:g} cases, and many networks are learned from whole ones, from 1 to "
+                f"{most:,} of {table.n_variables:,} variables: multiply or divide the weights"
+            )
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
         rows = np.repeat(rows, ends[1:] - ends[:-1])
     return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
@@ -487,7 +499,8 @@ def _labelled_cases(
     check_classification_targets(labels)
     X = _checked(estimator, X, reset=True)
     check_consistent_length(X, labels)
-    estimator.classes_ = _classes(estimator.classes, y, labels)
+    column = _safe_indexing(y, 0, axis=1) if hasattr(y, "columns") else y  # the only one of a frame
+    estimator.classes_ = _classes(estimator.classes, column, labels)
     if estimator.class_weight is not None:
         by_class = compute_sample_weight(estimator.class_weight, labels)
         sample_weight = by_class if sample_weight is None else by_class * checked_weights(sample_weight, len(labels))
@@ -496,7 +509,7 @@ def _labelled_cases(
         X, labels = _safe_indexing(X, rows), labels[rows]
     states = np.searchsorted(estimator.classes_, labels)
     table = _fitted_cases(estimator, X, States(states, len(estimator.classes_)))
-    name = str(getattr(y, "name", None) or "class")
+    name = str(getattr(column, "name", None) or "class")
     while name in table.names:
         name += "_"
     variable = Variable(name, tuple(map(_class_label, estimator.classes_.tolist())))
@@ -506,7 +519,7 @@ def _labelled_cases(
 def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
     """All classes, sorted: those declared, else the categories of a categorical `y`, else those that occur."""
     there = np.unique(labels)
-    known = getattr(getattr(y, "dtype", None), "categories", None) if declared is None else declared
+    known = _categories(y) if declared is None else declared
     if known is None:
         return there
     classes: NDArray[Any] = np.unique(np.asarray(known, object if labels.dtype.kind == "O" else None))
@@ -514,6 +527,12 @@ def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any])
     if len(strange):
         raise ValueError(f"y has the label {strange[0]!r}, which is none of the classes {classes.tolist()}: add it")
     return classes
+
+
+def _categories(y: Any) -> Any:
+    """The categories of a categorical column, if it lists them, as one of polars does not."""
+    found = getattr(getattr(y, "dtype", None), "categories", None)
+    return found if hasattr(found, "__len__") else None
 
 
 def _class_label(label: Any) -> str:
@@ -540,9 +559,15 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
         )
     with without_inference() if _has_many(estimator) else nullcontext():
         if estimator.variables is not None:
-            return _known_cases(X, estimator.variables, estimator.missing)
+            return _known_cases(X, _in_order(estimator, estimator.variables), estimator.missing)
         missing = "error" if estimator.missing == "error" else "state"
         return read_features(X, estimator.bins, estimator.binning, missing, towards)
+
+
+def _in_order(estimator: Any, variables: Sequence[Variable]) -> list[Variable]:
+    """The variables in the order of the columns of X, if these have names."""
+    place = {str(name).strip(): k for k, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
+    return sorted(variables, key=lambda variable: place.get(variable.name, len(place)))
 
 
 def _has_many(estimator: Any) -> bool:
@@ -556,6 +581,11 @@ def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Fl
         return table, weights
     last = np.array([[variable.n_states - 1 if variable.missing else -1] for variable in table.variables])
     kept = (table.codes != last).all(axis=0)
+    if not kept.any():
+        raise ValueError(
+            "every case has a missing cell, so missing='drop' leaves none: pass missing='state', or leave out columns "
+            "in which many cells are missing"
+        )
     variables = tuple(
         replace(variable, labels=variable.labels[:-1], missing=False) if variable.missing else variable
         for variable in table.variables

@@ -14,11 +14,11 @@ from leafwise.encoding import Reading, read_new
 from leafwise.errors import AdvisedError, check_type
 from leafwise.frames import Columns, Framed
 from leafwise.inference.exact import DEFAULT_LIMITS
-from leafwise.inference.holes import Codes, Holes
+from leafwise.inference.holes import Codes, Holes, ImpossibleCase
 from leafwise.inference.sampling import Approximate
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table, Variable, code_type, index_of, many
+from leafwise.table import Table, Variable, code_type, count_states, index_of, many
 
 Floats = NDArray[np.float64]
 DRAW, MOST_PROBABLE, MEAN_PROBABILITIES = HOW = ("draw", "most probable", "mean probabilities")
@@ -117,12 +117,15 @@ def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "T
     if how == DRAW:
         completed = _drawn(network, codes, seed)
     else:
-        chances = [np.eye(n)[np.minimum(row, n - 1)] for n, row in zip(n_states.tolist(), codes, strict=True)]
-        for variable, rows in _marginals(network, codes, seed).items():
-            chances[variable][missing[variable]] = rows
+        found = _marginals(network, codes, seed)
         if how == MEAN_PROBABILITIES:
+            chances = [np.eye(n)[np.minimum(row, n - 1)] for n, row in zip(n_states.tolist(), codes, strict=True)]
+            for variable, rows in found.items():
+                chances[variable][missing[variable]] = rows
             return CellProbabilities(variables, tuple(chances[k] for k in shown))
-        completed = np.stack([chance.argmax(axis=1) for chance in chances])
+        completed = codes.copy()
+        for variable, rows in found.items():
+            completed[variable, missing[variable]] = rows.argmax(axis=1)
     kind = code_type(variables)
     return Table(variables, np.ascontiguousarray(completed[shown].astype(kind)))
 
@@ -144,26 +147,35 @@ class _Cases:
         """A selection of the cases."""
         return _Cases(self.holes, np.ascontiguousarray(self.codes[:, cases]), self.small[cases])
 
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """A mask of the missing cells."""
+        missing: NDArray[np.bool_] = self.codes >= count_states(self.holes.network.variables)[:, None]
+        return missing
+
     def draw(self, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
         """Complete the cases by drawing their missing cells; `numbers` as in `Holes.draw`."""
         completed, large = self.codes.copy(), ~self.small
-        own = None if numbers is None else numbers[self.small]
-        completed[:, self.small] = self.holes.draw(np.ascontiguousarray(self.codes[:, self.small]), seed, own)
+        small = np.flatnonzero(self.small & self.missing.any(axis=0))
+        own = None if numbers is None else numbers[small]
+        try:
+            completed[:, small] = self.holes.draw(np.ascontiguousarray(self.codes[:, small]), seed, own)
+        except ImpossibleCase as error:
+            raise ImpossibleCase(int(small[error.case])) from None
         if large.any():
             completed[:, large] = _chain(self.holes, self.codes[:, large], seed)[0]
         return completed
 
     def marginals(self, seed: int) -> dict[int, Floats]:
         """The distributions of missing cells, by variable, one row per cell."""
-        codes, variables = self.codes, self.holes.network.variables
-        missing = codes >= np.array([variable.n_states for variable in variables])[:, None]
+        codes, variables, missing = self.codes, self.holes.network.variables, self.missing
         rows = {k: np.zeros((int(missing[k].sum()), v.n_states)) for k, v in enumerate(variables)}
         place = np.cumsum(missing, axis=1) - 1  # the index of each missing cell among those of its variable
         small, large = np.flatnonzero(self.small), np.flatnonzero(~self.small)
         exact = self.holes.marginals(np.ascontiguousarray(codes[:, small]))
-        impossible = np.flatnonzero(np.isneginf(exact.log_probabilities))
+        impossible = np.flatnonzero(np.isneginf(exact.log_probabilities) & missing[:, small].any(axis=0))
         if len(impossible):
-            raise _impossible(int(small[impossible[0]]), "network")
+            raise ImpossibleCase(int(small[impossible[0]]))
         for k in set(exact.variables.tolist()):
             rows[k][place[k, small][missing[k, small]]] = exact.of(k)
         if len(large):
@@ -174,13 +186,6 @@ class _Cases:
                     rows[k][place[k, case]] = shares[first : first + rows[k].shape[1]]
                     first += rows[k].shape[1]
         return {k: found for k, found in rows.items() if len(found)}
-
-
-def _impossible(case: int, model: str) -> ValueError:
-    return ValueError(
-        f"what row {case + 1} shows is impossible under this {model}, so nothing can be said of its missing cells: "
-        f"leave the row out, or correct it."
-    )
 
 
 def _tell_large(small: NDArray[np.bool_], n_cases: int, what: str) -> None:
@@ -224,7 +229,7 @@ def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64]) -> tu
     known: NDArray[np.bool_] = np.all([cases.small for cases, _ in parts], axis=0)
     impossible = np.flatnonzero(known & np.isneginf(logs).all(axis=0))
     if len(impossible):
-        raise _impossible(int(numbers[impossible[0]]), "mixture")
+        raise ImpossibleCase(int(numbers[impossible[0]]), "mixture")
     logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight in parts])
     found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
     return found, known

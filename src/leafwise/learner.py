@@ -190,8 +190,9 @@ def learn(
         others = {"target": target, "start": start, "hidden": hidden, "weights": weights, "networks": networks}
         _refuse_beside(Argument("lags", lags), others | {"cluster": cluster})
         series, _ = read_series(data, by=by, time=time, **reading)
+        table = windows(series, lags)
         rules = constraints.over_slices(series.table.names, lags)
-        window = learn(windows(series, lags), constraints=rules, leaves=leaves, device=device, **given, **saving)
+        window = learn(table, constraints=rules, leaves=leaves, device=device, **given, **saving)
         return DynamicNetwork(window, lags)
     if leaves == "average" and constraints.tied:
         _refuse_beside("constraints with tied", {"leaves": leaves})
@@ -289,7 +290,7 @@ def start_mixture(
     """
     check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
-    check_type(networks, int, "networks", "a whole number: give one such as 40")
+    check_type(networks, (int, np.integer), "networks", "a whole number: give one such as 40")
     if constraints.tied:
         _refuse_beside("constraints with tied", {"networks": networks})
     _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)

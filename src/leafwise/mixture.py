@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from leafwise.dag import topological_order
 from leafwise.decision_graph import DecisionGraph
 from leafwise.errors import Advice, check_type
-from leafwise.network import Network, Node, check_network
+from leafwise.network import Network, Node, check_network, read_only
 from leafwise.table import Table, Variable, code_type, index_of, many
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Mixture:
         """Raise an error for members that do not match, and for invalid weights or groups."""
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
-        object.__setattr__(self, "learned", MappingProxyType(dict(self.learned)))
+        object.__setattr__(self, "learned", read_only(self.learned))
         if not self.members or len(self.members) != len(self.weights):
             raise ValueError(
                 f"a mixture got {len(self.members)} networks and {len(self.weights)} weights: give one weight for each "
@@ -225,11 +224,21 @@ class Mixture:
                 "a mixture of networks explains everything, not some targets: leave targets out, or query one of them."
             )
         codes = self._explained(given, options)
-        log_probability = float(self.log_probabilities(self._cases(codes))[0])
+        log_probability = float(self._log_with(given, codes)[0])
         log_evidence = self.query(self.names[0], given=given).log_evidence if given else 0.0
         states = {v.name: v.labels[code] for v, code in zip(self.variables, codes[:, 0].tolist(), strict=True)}
         note = "the best found from the explanations of the members, not known to be the best"
         return Explanation(states, log_probability, log_probability - (log_evidence or 0.0), "search", note)
+
+    def _log_with(self, given: "Given | None", codes: NDArray[np.int64]) -> Floats:
+        """The log probability of each case and of the evidence, which may weigh states."""
+        from leafwise.inference.evidence import weights_of
+
+        logs = self.log_probabilities(self._cases(codes))
+        with np.errstate(divide="ignore"):
+            for variable, weights in weights_of(self.members[0], given).items():
+                logs += np.log(weights)[codes[variable]]
+        return logs
 
     def _explained(self, given: "Given | None", options: dict[str, Any]) -> NDArray[np.int64]:
         """The result of the local search, as one column of codes."""
@@ -244,12 +253,12 @@ class Mixture:
             for state in range(variable.n_states)
             if v not in known or known[v][state] > 0
         ]
-        best = begin[:, [int(self.log_probabilities(self._cases(begin)).argmax())]]
+        best = begin[:, [int(self._log_with(given, begin).argmax())]]
         while True:
             near = best.repeat(len(open_states) + 1, axis=1)
             for place, (v, state) in enumerate(open_states):
                 near[v, place + 1] = state
-            at = int(self.log_probabilities(self._cases(near)).argmax())  # the first of equals; 0 is no change
+            at = int(self._log_with(given, near).argmax())  # the first of equals; 0 is no change
             if at == 0:
                 return best
             best = near[:, [at]]

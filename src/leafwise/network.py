@@ -242,7 +242,7 @@ class Network:
         """Raise an error for nodes or ties that do not fit the variables, and for cycles."""
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
-        object.__setattr__(self, "learned", _read_only(self.learned))
+        object.__setattr__(self, "learned", read_only(self.learned))
         _check_names(self.names)
         if len(self.nodes) != len(self.variables):
             raise ValueError(
@@ -272,9 +272,9 @@ class Network:
         network = cls.__new__(cls)
         vars(network).update(others, variables=tuple(variables), ties=tuple(map(tuple, ties)), _make_nodes=make_nodes)
         if callable(learned):
-            vars(network)["_make_learned"] = lambda: _read_only(learned())
+            vars(network)["_make_learned"] = lambda: read_only(learned())
         else:
-            vars(network)["learned"] = _read_only(learned)
+            vars(network)["learned"] = read_only(learned)
         _check_names(network.names)
         return network
 
@@ -690,7 +690,7 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
     node = network.nodes[tied.variable] if there else None
     if node is None:
         raise ValueError(f"a leaf of variable {tied.variable} is tied, which has no distribution here: leave it out.")
-    name, holder = network.names[tied.variable], node.own or node
+    name, holder = network.variables[tied.variable].name, node.own or node
     if not 0 <= tied.leaf < len(holder.probabilities) or (node.own is not None and node.own.is_switch(tied.leaf)):
         raise ValueError(f"row {tied.leaf} of {name!r} is tied, and it is not one of its leaves: name one of these.")
     due = range(node.n_states) if node.own is None else node.own.states[node.own.places[tied.leaf]]
@@ -702,7 +702,7 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
     return [None if array is None else array[tied.leaf, order] for array in arrays]
 
 
-def _read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
     """A private, read-only copy of how a network was learned."""
     return MappingProxyType(_json_value(learned, "learned"))
 

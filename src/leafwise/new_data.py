@@ -228,16 +228,17 @@ def without_inference() -> Iterator[None]:
 
 
 @contextmanager
-def without_sums() -> Iterator[None]:
+def without_sums(
+    instead: str = "ask for log-likelihoods, which sum over them: leafwise evaluate, or log_probabilities",
+) -> Iterator[None]:
     """Replace the advice to sum over missing cells, for callers that cannot."""
-    sums = "ask for log-likelihoods, which sum over them: leafwise evaluate, or log_probabilities"
     try:
         yield
     except MissingCells as error:
         drop = Argument("missing", "drop", of="read")
-        raise AdvisedError(error.advice.parts[0], drop, " to leave these rows out, or ", sums) from None
+        raise AdvisedError(error.advice.parts[0], drop, " to leave these rows out, or ", instead) from None
     except NoWholeRow as error:
-        raise AdvisedError(*error.advice.parts[:2], f" leaves none: {sums}") from None
+        raise AdvisedError(*error.advice.parts[:2], f" leaves none: {instead}") from None
 
 
 @contextmanager

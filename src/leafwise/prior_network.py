@@ -7,17 +7,20 @@ with reaching the leaf. Knows inference, regions and layouts.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, affordable
 from leafwise.kernels.counting.arrays import Layout
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.regions import Region, flags_of
 from leafwise.table import Variable, index_of
 
 Exponents = NDArray[np.float64]
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond these, rounding errors exceed the tolerance for ties
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class PriorNetwork:
     copies: tuple[int, ...] = ()  # the originals of targets after the last variable, which are copies
 
     def __post_init__(self) -> None:
+        check_network(self.network, "PriorNetwork")
+        object.__setattr__(self, "equivalent_sample_size", sample_size(self.equivalent_sample_size))
         object.__setattr__(self, "names", self.names or self.network.names)
         object.__setattr__(self, "text", self.text or f"network:given:{self.equivalent_sample_size:g}")
         for name, node in zip(self.network.names, self.network.nodes, strict=True):
@@ -96,3 +101,15 @@ class PriorNetwork:
         joint, totals = self._question.joint_with(self._places, known.reshape(-1, self._column[-1]))
         worth = self.equivalent_sample_size
         return joint.reshape(known.shape).sum(axis=0).T * worth, totals.reshape(known.shape[:2]).sum(axis=0) * worth
+
+
+def sample_size(size: object) -> float:
+    """An equivalent sample size; an error if scores would lose digits, as log gamma of large ones does."""
+    check_type(size, Real, "the equivalent sample size", "a number of cases: use for example 10")
+    found = float(size)  # type: ignore[arg-type]
+    if not _SMALLEST_SIZE <= found <= _LARGEST_SIZE:
+        raise ValueError(
+            f"the prior has an equivalent sample size of {found:g}, and scores are exact for {_SMALLEST_SIZE:g} to "
+            f"{_LARGEST_SIZE:g}: use one of these"
+        )
+    return found

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.formats.files import load
-from leafwise.prior_network import PriorNetwork
+from leafwise.prior_network import PriorNetwork, sample_size
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
-_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond these, rounding errors exceed the tolerance for ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,9 @@ class Symmetric:
 
     cases: float = 2.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cases", sample_size(self.cases))
+
     def __str__(self) -> str:
         return f"symmetric:{_plain(self.cases)}"
 
@@ -56,6 +58,9 @@ class Bdeu:
     """A uniform prior network with an equivalent sample size: U-PN in the paper, BDeu elsewhere."""
 
     equivalent_sample_size: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "equivalent_sample_size", sample_size(self.equivalent_sample_size))
 
     def __str__(self) -> str:
         return f"bdeu:{_plain(self.equivalent_sample_size)}"
@@ -81,12 +86,12 @@ def parameter_prior(text: str | ParameterPrior) -> ParameterPrior:
         return Uniform()
     if text == "auto":
         return Symmetric()
-    if kind == "symmetric" and (cases := _sample_size(size)) is not None:
+    if kind == "symmetric" and (cases := _positive(size)) is not None:
         return Symmetric(cases)
-    if kind == "bdeu" and (ess := _sample_size(size)) is not None:
+    if kind == "bdeu" and (ess := _positive(size)) is not None:
         return Bdeu(ess)
     file, _, size = size.rpartition(":")
-    if kind == "network" and file and (ess := _sample_size(size)) is not None:
+    if kind == "network" and file and (ess := _positive(size)) is not None:
         network = load(file)
         return PriorNetwork(network, ess, network.names, text)
     raise ValueError(
@@ -97,17 +102,6 @@ def parameter_prior(text: str | ParameterPrior) -> ParameterPrior:
 
 def _plain(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else str(number)
-
-
-def _sample_size(text: str) -> float | None:
-    """An equivalent sample size, or None; a ValueError if scores would lose digits, as log gamma of large ones does."""
-    size = _positive(text)
-    if size is not None and not _SMALLEST_SIZE <= size <= _LARGEST_SIZE:
-        raise ValueError(
-            f"the prior has an equivalent sample size of {size:g}, and scores are exact for {_SMALLEST_SIZE:g} to "
-            f"{_LARGEST_SIZE:g}: use one of these"
-        )
-    return size
 
 
 def _positive(text: str) -> float | None:

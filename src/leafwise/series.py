@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.columns import Column
 from leafwise.dates import days
 from leafwise.description import Description
-from leafwise.encoding import Reading, read_beside
+from leafwise.encoding import NewReading, read_beside
 from leafwise.errors import Advice, AdvisedError
 from leafwise.new_data import SUM_OVER, MissingCells
 from leafwise.table import Table, Variable, brief, first_repeated
@@ -39,7 +39,7 @@ def read_series(
     by: str | None = None,
     time: str | None = None,
     variables: Sequence[Variable] | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[NewReading],
 ) -> tuple[Series, Description | None]:
     """`read_and_describe` for series; `by` and `time` name columns, which are then no variables.
 
@@ -54,7 +54,7 @@ def read_series(
         raise AdvisedError(
             ("missing", reading["missing"]),
             " was given for series, whose rows must all be there and say what they are: pass ",
-            ("missing", "state"),
+            ("missing", "state" if variables is None else "unknown"),
             ", or fill the cells in",
         )
     wanted = {what: name for what, name in (("by", by), ("time", time)) if name is not None}
@@ -98,7 +98,7 @@ def windows(series: Series, lags: int) -> Table:
     >>> windows(series, 1).codes.tolist()
     [[0, 1, 1], [1, 1, 0]]
     """
-    if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
         raise ValueError(f"lags is {lags!r}, and says how many slices before matter: give a whole number from 1 on")
     short = np.flatnonzero(series.lengths <= lags)
     if len(short):

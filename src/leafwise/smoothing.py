@@ -12,6 +12,7 @@ from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.parameters.smoothing import arc_counts, shrunken_exponents
 from leafwise.kernels.questions.routes import FlatGraphs, flatten
 from leafwise.network import Network, Node, check_network
+from leafwise.new_data import without_sums
 from leafwise.table import Table
 from leafwise.tied_leaves import Rows, weighted_exponents, with_rows
 
@@ -37,7 +38,15 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
     [0.06, 0.57, 0.37]
     """
     check_network(network, "smoothed")
-    return smoothings(network, read(data, variables=network.variables), [strength])[0]
+    return smoothings(network, complete_cases(network, data, "smoothed"), [strength])[0]
+
+
+def complete_cases(network: Network, data: Any, asker: str) -> Table:
+    """The cases of a Table or of what `read` accepts, all of whose cells `asker` needs."""
+    if any(variable.hidden for variable in network.variables):
+        raise ValueError(f"the network has hidden causes, and {asker} needs cases that show all: use stacked")
+    with without_sums("use stacked, which infers them"):
+        return read(data, variables=network.variables)
 
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Real
 from typing import NamedTuple, Protocol
 
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.errors import check_type
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
@@ -52,10 +54,12 @@ class Kappa:
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
+        check_type(self.kappa, Real, "kappa", "a factor for each parameter: use for example 0.1")
         if not _SMALLEST_KAPPA <= self.kappa <= 1:
             raise ValueError(
                 f"kappa is {self.kappa}, and it is a factor for each parameter: give one from {_SMALLEST_KAPPA} to 1"
             )
+        object.__setattr__(self, "kappa", float(self.kappa))
 
     def __str__(self) -> str:
         return "uniform" if self.kappa == 1 else f"kappa:{self.kappa!r}"

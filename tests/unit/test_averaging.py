@@ -151,3 +151,16 @@ def test_saved_and_loaded(cases, tmp_path):
 def test_leaves_that_are_not_known(cases):
     with pytest.raises(ValueError, match="leaves are 'best': give 'plain', 'average' or 'stacked'"):
         leafwise.learn(cases, leaves="best")
+
+
+@pytest.mark.parametrize("ask", [leafwise.averaged, lambda network, data: leafwise.smoothed(network, data, 4)])
+def test_cells_that_are_missing_or_hidden_are_refused_with_what_helps(ask):
+    frame = leafwise.sample(leafwise.examples.alarm(), 60, seed=1).to_pandas()[["CO", "BP"]].astype(object)
+    network, hidden = leafwise.learn(frame), leafwise.learn(frame, hidden=2)
+    gaps = frame.assign(CO=frame["CO"].mask(frame.index < 5))
+    with pytest.raises(ValueError, match=r"pass read\(missing='drop'\) to leave these rows out, or use stacked"):
+        ask(network, gaps)
+    with pytest.raises(ValueError, match="needs cases that show all: use stacked"):
+        ask(hidden, frame)
+    for found in (leafwise.stacked(network, gaps), leafwise.stacked(hidden, frame)):
+        assert found.learned["stacked"]

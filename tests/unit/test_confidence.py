@@ -116,3 +116,17 @@ def test_small_and_wrong():
         leafwise.confidence(one, 0)
     with pytest.raises(ValueError, match="give some"):
         Confidence.of([])
+
+
+def test_what_is_refused(cases):
+    """A missing cell became a state where it was to be inferred, and arcs were counted between other variables."""
+    with pytest.raises(ValueError, match="missing='infer' is for one network, and here are many: pass missing='state'"):
+        leafwise.confidence(np.array([["a", None], ["b", "c"]] * 20, dtype=object), 2, missing="infer")
+    frame = cases.to_pandas()[["CO", "BP", "HR"]]
+    networks = [leafwise.learn(frame[names]) for names in (["CO", "BP", "HR"], ["HR", "BP", "CO"])]
+    with pytest.raises(ValueError, match="a network of HR, BP, CO was given beside one of CO, BP, HR"):
+        Confidence.of(networks)
+    with pytest.raises(ValueError, match="the seed is -1, and the least is 0"):
+        leafwise.confidence(cases, 2, seed=-1)
+    with pytest.raises(TypeError, match="the seed is None"):
+        leafwise.confidence(cases, 2, seed=None)

@@ -182,6 +182,24 @@ def test_the_class_is_called_as_its_column_unless_a_feature_is():
     assert names == ["ground", "sky_", "class"]
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_in_any_kind_of_column():
+    X, y = weather()
+    two, three = ["dry", "wet"], ["dry", "storm", "wet"]
+    expected = DecisionGraphClassifier().fit(X, y).predict(X)
+    for labels, classes in (
+        (pl.Series("name", y, pl.Categorical), two),
+        (y.to_frame("name"), two),
+        (pl.DataFrame({"name": y.tolist()}), two),
+        (pd.DataFrame({"name": pd.Categorical(y, categories=three)}), three),
+        (pl.DataFrame({"name": y.tolist()}, {"name": pl.Enum(three)}), three),
+    ):
+        classifier = DecisionGraphClassifier().fit(X, labels)
+        assert classifier.network_.names[-1] == "name"
+        assert classifier.classes_.tolist() == classes
+        assert (classifier.predict(X) == expected).all()
+
+
 # Columns
 
 
@@ -356,6 +374,15 @@ def test_cases_with_missing_cells_can_be_left_out():
 # Settings
 
 
+def test_numbers_of_networks_from_a_search_over_them():
+    X, y = weather()
+    grid = {"networks": np.arange(1, 3)}
+    assert GridSearchCV(NetworkClassifier(), grid, cv=2, error_score="raise").fit(X, y).best_params_["networks"] in (
+        1,
+        2,
+    )
+
+
 def test_settings_reach_the_search():
     X, y = promoters()
     assert DecisionGraphClassifier(max_leaves=np.int64(1)).fit(X, y).network_.n_leaves == 1
@@ -422,6 +449,14 @@ def test_weights_go_with_their_cases_where_some_are_dropped(kind):
     one = kind(missing="drop", **given).fit(X, y, sample_weight=n).network_
     other = kind(**given).fit(whole, y[whole.index], sample_weight=n[whole.index]).network_
     assert one.learned["cases"] == other.learned["cases"] == round(n[whole.index].sum())
+
+
+@pytest.mark.parametrize("kind", [*EVERY, NetworkImputer])
+def test_where_no_whole_case_is_left_it_is_said(kind):
+    X, y = weather()
+    for gaps in (X.assign(wind=None), X.assign(wind=X["wind"].mask(y == "wet"), sky=X["sky"].mask(y == "dry"))):
+        with pytest.raises(ValueError, match="every case has a missing cell, so missing='drop' leaves none"):
+            kind(missing="drop").fit(gaps, y)
 
 
 def test_what_is_no_weight_is_refused():
@@ -545,6 +580,21 @@ def test_an_imputer_gives_frames_whose_columns_keep_their_types():
     for kind in ("pandas", "polars"):
         filled = imputer.set_output(transform=kind).fit_transform(frame)
         assert set(filled["cut"]) <= {*map(str, frame["cut"].cat.categories)}
+
+
+def test_variables_in_another_order_than_the_columns():
+    X, y = weather()
+    gaps = X.assign(wind=X["wind"].mask(y == "wet"))
+    known = leafwise.read(X[["wind", "warm", "sky"]]).variables
+    imputer = NetworkImputer(variables=known, random_state=1).fit(gaps)
+    assert imputer.network_.names == ("sky", "wind", "warm")
+    filled = imputer.transform(gaps)
+    assert (filled[:, [0, 2]] == X[["sky", "warm"]].to_numpy()).all()
+    assert set(filled[:, 1]) == {"calm", "storm"}
+    drawn = NetworkDensity(variables=known).fit(X).sample(50, random_state=1)
+    assert set(drawn[:, 1]) == {"calm", "storm"}
+    with pytest.raises(ValueError, match="variables has 2 of the 3 columns of X"):
+        NetworkImputer(variables=known[:2]).fit(gaps)
 
 
 def test_an_imputer_in_a_pipeline():

@@ -237,6 +237,18 @@ def test_weights_repeat_cases():
     assert rounded.network_.learned["cases"] == 60
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [DecisionGraphForestClassifier(n_estimators=2), NetworkClassifier(networks=2), NetworkDensity(networks=2)],
+)
+@pytest.mark.parametrize("total", [1e-3, 1e11])
+def test_weights_of_no_case_or_of_too_many_are_refused(estimator, total):
+    X, y = letters(60)
+    weights = np.linspace(0.5, 1.5, 60) / 60 * total
+    with pytest.raises(ValueError, match="cases, and many networks are learned from whole ones"):
+        estimator.fit(X, y, sample_weight=weights)
+
+
 def test_a_forest_of_nothing_is_refused():
     table = leafwise.sample(leafwise.examples.alarm(), 5, seed=1)
     with pytest.raises(ValueError, match="the table has no cases"):

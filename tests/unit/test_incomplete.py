@@ -283,6 +283,19 @@ def test_filling_in_what_is_too_large(monkeypatch):
         assert leafwise.impute(network, frame).n_cases == 400
 
 
+@pytest.mark.parametrize("how", ["draw", "most probable"])
+def test_rows_that_lack_nothing_stay_as_they_are_even_if_impossible(how):
+    network = leafwise.examples.alarm().do({"BP": "LOW"})
+    frame = network.sample(4, seed=1).to_pandas()
+    frame.loc[1, "BP"], frame.loc[2, "SHUNT"] = "HIGH", None
+    filled = leafwise.impute(network, frame, how).to_pandas()
+    assert filled["BP"].tolist() == ["LOW", "HIGH", "LOW", "LOW"]
+    assert filled["SHUNT"].notna().all()
+    frame.loc[1, "SHUNT"] = None
+    with pytest.raises(ValueError, match="what row 2 shows is impossible under this network"):
+        leafwise.impute(network, frame, how)
+
+
 def test_filling_in_refuses():
     frame = garden(100)
     network = leafwise.learn(frame, missing="state")

@@ -242,6 +242,12 @@ def test_saved_loaded_and_pickled(mixture, tmp_path):
         mixture.save(tmp_path / "mixture.bif")
 
 
+def test_seeds_of_numpy_are_saved(cases, tmp_path):
+    mixture = leafwise.learn(cases, networks=2, seed=np.int64(3))
+    mixture.save(tmp_path / "mixture.json")
+    assert Mixture.load(tmp_path / "mixture.json") == mixture == leafwise.learn(cases, networks=2, seed=3)
+
+
 def test_a_network_is_a_mixture_of_one(tmp_path):
     leafwise.examples.alarm().save(tmp_path / "alarm.json")
     assert Mixture.load(tmp_path / "alarm.json").members == (leafwise.examples.alarm(),)
@@ -290,6 +296,16 @@ def test_cases_drawn_follow_the_weights(mixture):
     assert set(two.sample(50, seed=1, given={"BP": "HIGH"}).codes[36].tolist()) == {2}
     with pytest.raises(ValueError, match="0 cases to draw"):
         two.sample(0)
+
+
+def test_weights_of_states_count_in_explanations(cases, mixture):
+    alarm, given = leafwise.examples.alarm(), {"CO": {"LOW": 30, "NORMAL": 1}, "BP": {"LOW": 0.01, "HIGH": 1}}
+    alone, best = Mixture((alarm,), (1.0,)).explain(given=given), alarm.explain(given=given)
+    assert alone.states == best.states
+    assert (alone.log_probability, alone.log_posterior) == pytest.approx((best.log_probability, best.log_posterior))
+    likely = mixture.explain().states["HR"]
+    other = next(label for label in cases.variables[cases.index("HR")].labels if label != likely)
+    assert mixture.explain(given={"HR": {likely: 1e-9, other: 1}}).states["HR"] == other
 
 
 def test_some_targets_are_not_explained(mixture):

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +81,23 @@ def test_unknown_parameter_priors(text):
         ValueError, match=r"prior .* is not known: give 'auto', 'uniform', 'symmetric:' or 'bdeu:' and a number"
     ):
         parameter_prior(text)
+
+
+@pytest.mark.parametrize("size", [0, -1, math.nan, math.inf, 1e9, 1e-300])
+def test_sample_sizes_of_objects_are_those_of_texts(size):
+    for make in (Bdeu, Symmetric, partial(leafwise.PriorNetwork, alarm())):
+        with pytest.raises(ValueError, match="the prior has an equivalent sample size of"):
+            make(size)
+
+
+def test_sample_sizes_are_numbers_of_any_kind():
+    for number in (np.float32(0.1), np.float64(3.5), np.int64(4), 4):
+        for prior in (Bdeu(number), Symmetric(number)):
+            assert parameter_prior(str(prior)) == prior
+    with pytest.raises(TypeError, match=r"the equivalent sample size is '10' \(str\)"):
+        Bdeu("10")
+    with pytest.raises(TypeError, match="PriorNetwork got an object of type str, and needs a Network"):
+        leafwise.PriorNetwork("alarm.bif", 10)
 
 
 def test_priors_are_objects_as_well_as_texts(tmp_path):

@@ -86,6 +86,7 @@ def test_times_that_go_on_step_by_step(times):
         ([["p", 1, 0], ["p", 2, 1]], {"target": "x3"}, "target and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"networks": 3}, "networks and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"lags": 0}, "lags is 0"),
+        ([["p", 1, 0], ["p", 2, 1]], {"lags": 1.5}, "lags is 1.5"),
         ([["p", 1, 0], ["p", 2, 1]], {"by": "who"}, "by names 'who', but the columns are"),
         ([["p", 1, 0], ["p", 2, 1]], {"lags": None}, "by and a run without lags were both given"),
     ],
@@ -99,6 +100,13 @@ def test_a_column_may_not_have_the_name_of_a_lagged_one():
     frame = leafwise.read(np.array([[0, 1], [1, 0], [1, 1]])).to_pandas().set_axis(["x", "x[t-1]"], axis=1)
     with pytest.raises(ValueError, match="two columns would be called"):
         leafwise.learn(frame, lags=1)
+
+
+def test_numbers_of_numpy_are_whole_numbers(dynamic, tmp_path):
+    same = leafwise.learn(simulated(40, 15, seed=1), **{**LEARNED, "lags": np.int64(2)})
+    same.save(tmp_path / "model.json")
+    assert DynamicNetwork.load(tmp_path / "model.json") == same == dynamic
+    assert same.unroll(np.int64(4)) == dynamic.unroll(4)
 
 
 def test_what_two_steps_before_matters_is_found(dynamic):
@@ -136,6 +144,21 @@ def test_series_of_different_lengths(dynamic):
     logs = dynamic.log_probabilities(shorter, by="x1", time="x2")
     assert logs[0] == dynamic.log_probabilities(rows, by="x1", time="x2")[0]
     assert logs[2] == dynamic.unroll(1).log_probabilities(np.array([rows[12, 2:]], dtype=object))[0]
+
+
+def test_missing_cells_of_series_are_summed_out(dynamic):
+    rows = simulated(3, 6, seed=6)
+    gaps = rows.copy()
+    gaps[4, 2], gaps[9, 3] = None, "neither"
+    whole = [np.where(np.equal(gaps, None), state, gaps) for state in (0, 1)]
+    options = {"by": "x1", "time": "x2", "unseen": "missing"}
+    logs = np.logaddexp(*(dynamic.log_probabilities(one, **options) for one in whole))
+    found = dynamic.log_probabilities(gaps, **options)
+    assert found[0] == pytest.approx(logs[0])
+    assert found[1] > dynamic.log_probabilities(rows, by="x1", time="x2")[1]
+    for missing in ("error", "drop", "infer"):
+        with pytest.raises(ValueError, match="pass missing='unknown'"):
+            dynamic.log_probabilities(gaps, by="x1", time="x2", missing=missing)
 
 
 def test_the_tied_network_beats_one_with_parameters_for_every_slice(dynamic):

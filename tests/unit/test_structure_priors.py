@@ -43,6 +43,16 @@ def test_unknown_structure_priors(text):
         structure_prior(text)
 
 
+@pytest.mark.parametrize("number", [np.float64(0.1), np.float32(0.25), np.int64(1), 1])
+def test_kappa_of_any_kind_of_number_has_a_name(number):
+    assert structure_prior(str(Kappa(number))) == Kappa(number) == Kappa(float(number))
+
+
+def test_kappa_is_a_number():
+    with pytest.raises(TypeError, match=r"kappa is '0.1' \(str\), and must be a factor"):
+        Kappa("0.1")
+
+
 def test_kappa_charges_parameters():
     graph = DecisionGraph.complete([0, 1], [2, 3])
     assert Kappa(0.1).log_prior(graph, 4, variables(2, 3), 2) == pytest.approx(6 * 3 * math.log(0.1))

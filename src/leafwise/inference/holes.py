@@ -27,6 +27,17 @@ _STREAMS = 64  # shares of the cases with separate sums, so that any number of t
 _NANOSECONDS = 200.0  # per missing cell, roughly
 
 
+class ImpossibleCase(ValueError):
+    """What a case shows is impossible; `case` is its index."""
+
+    def __init__(self, case: int, model: str = "network") -> None:
+        super().__init__(
+            f"what row {case + 1} shows is impossible under this {model}, so nothing can be said of its missing cells: "
+            f"leave the row out, or correct it."
+        )
+        self.case = case
+
+
 @dataclass(frozen=True, eq=False)
 class Holes:
     """A network, prepared for cases with missing cells.
@@ -253,10 +264,7 @@ class Holes:
     def _check_possible(self, log_probabilities: Floats) -> None:
         impossible = np.flatnonzero(np.isneginf(log_probabilities))
         if len(impossible):
-            raise ValueError(
-                f"what row {impossible[0] + 1} shows is impossible under this network, so nothing can be said of its "
-                f"missing cells: leave the row out, or correct it."
-            )
+            raise ImpossibleCase(int(impossible[0]))
 
     def _count_exactly(self, case: Codes, total: Floats) -> float:
         """Add the expected counts of one case, from the joint distributions of all families."""
