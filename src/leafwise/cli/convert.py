@@ -33,14 +33,13 @@ def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int 
     """
     check_output(target, source)
     from leafwise.formats.files import format_of, load, save
-    from leafwise.formats.tables import MOST_CELLS
 
     formats = format_of(source), format_of(target)
     with telling(quiet=as_json) as tell:
         tell(f"reading {source.name}")
         network = load(source, most_cells=most_cells, most_bytes=most_bytes)
         tell(f"writing {target.name}")
-        save(network, target, MOST_CELLS if most_cells is None else most_cells)
+        save(network, target, most_cells)
     if as_json:
         counts = {"variables": len(network.variables), "arcs": len(network.arcs), "parameters": network.n_parameters}
         print_json({"from": formats[0], "to": formats[1], **counts, "output": str(target)})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from leafwise.decision_graph import LEAF
 from leafwise.inference.evidence import mapping_of, weights_of
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import index_of
 
 Known = Mapping[str, str | None] | Iterable[str] | str
@@ -25,6 +25,7 @@ def markov_blanket(network: Network, name: str, *, given: Mapping[str, str] | No
     >>> markov_blanket(alarm(), "SHUNT")
     ('PVSAT', 'SAO2', 'PULMEMBOLUS', 'INTUBATION')
     """
+    check_network(network, "markov_blanket")
     index, context = index_of(name, network.names), _context(network, mapping_of(given))
     parents = _parents(network, {v: state for v, state in context.items() if state is not None})
     families = [{child, *row} for child, row in enumerate(parents) if child == index or index in row]
@@ -42,6 +43,7 @@ def is_independent(network: Network, one: str, other: str, given: Known = ()) ->
     >>> is_independent(network, "HR", "BP", given="CO"), is_independent(network, "HR", "BP", given=["CO", "TPR"])
     (False, True)
     """
+    check_network(network, "is_independent")
     return dependence_path(network, one, other, given) is None
 
 
@@ -52,6 +54,7 @@ def dependence_path(network: Network, one: str, other: str, given: Known = ()) -
     >>> dependence_path(alarm(), "HR", "BP", given=["TPR"])
     ('HR', 'CO', 'BP')
     """
+    check_network(network, "dependence_path")
     start, goal = index_of(one, network.names), index_of(other, network.names)
     context = _context(network, given)
     for index in (start, goal):
@@ -83,6 +86,7 @@ def contexts(network: Network, name: str) -> list[Context]:
     >>> [str(context) for context in contexts(network, "SHUNT")]
     ['given INTUBATION = ONESIDED: independent of PULMEMBOLUS']
     """
+    check_network(network, "contexts")
     index = index_of(name, network.names)
     node = network.nodes[index]
     if node is None:

@@ -96,6 +96,7 @@ def value_of_information(
     >>> {name: round(value.information, 4) for name, value in found.items()}
     {'HISTORY': 0.1421, 'CVP': 0.0974, 'BP': 0.0149}
     """
+    check_network(network, "value_of_information")
     index, names, tables = _pairs(network, target, candidates, given, limits)
     worth = None if utilities is None else _worth(network, index, utilities)
     out = {}
@@ -126,6 +127,7 @@ def strongest_effects(network: Network, cause: str, most: int = 5) -> list[Effec
     >>> [(effect.name, effect.label) for effect in strongest_effects(alarm(), "HYPOVOLEMIA", 2)]
     [('LVEDVOLUME', 'HIGH'), ('PCWP', 'HIGH')]
     """
+    check_network(network, "strongest_effects")
     shown = [v.name for v in network.variables if not v.hidden and v.name != cause]
     _, names, tables = _pairs(network, cause, shown, None, DEFAULT_LIMITS)
     found = []
@@ -246,6 +248,7 @@ def feature_importance(
     >>> list(found)[:3], found["MINVOL"].beyond
     (['HISTORY', 'STROKEVOLUME', 'LVEDVOLUME'], 0.0)
     """
+    check_network(network, "feature_importance")
     index = index_of(target, network.names)
     cases = sample(network, _DRAWN, seed) if data is None else known_cases(network, data, **reading)
     n_states = np.array([variable.n_states for variable in network.variables])[:, None]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from leafwise import dag
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.evidence import Given, mapping_of, weights_of
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, check_network
 from leafwise.table import index_of
 from leafwise.tied_leaves import without_ties_of
 
@@ -27,6 +27,7 @@ def do(network: Network, states: Given) -> Network:
     >>> round(seen, 3), round(set_to, 3)
     (0.723, 0.815)
     """
+    check_network(network, "do")
     states = mapping_of(states)
     nodes, known = list(network.nodes), weights_of(network, states)
     unset = [name for name in states if index_of(name, network.names) not in known]
@@ -47,6 +48,7 @@ def reversible_arcs(network: Network, name: str) -> tuple[str, ...]:
     >>> reversible_arcs(alarm(), "LVFAILURE"), reversible_arcs(alarm(), "HISTORY")
     (('HISTORY',), ('LVFAILURE',))
     """
+    check_network(network, "reversible_arcs")
     index = index_of(name, network.names)
     arcs = dag.equivalence_class([() if node is None else node.parents for node in network.nodes])
     return tuple(network.names[v] for v in range(len(arcs)) if arcs[index, v] and arcs[v, index])
