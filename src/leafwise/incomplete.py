@@ -49,8 +49,9 @@ class Completing:
             if not _is_count(value) or value < least:
                 raise ValueError(f"{name} is {value!r}, and must be a whole number from {least} on: correct it")
             object.__setattr__(self, name, int(value))
-        if isinstance(self.hidden, np.ndarray):
-            object.__setattr__(self, "hidden", self.hidden.tolist())
+        hidden: Any = self.hidden
+        if isinstance(hidden, np.ndarray):
+            object.__setattr__(self, "hidden", hidden.tolist())
 
     def __str__(self) -> str:
         return f"hidden={self.hidden!r}, completions={self.completions}, seed={self.seed}, infers={self.infers}"
