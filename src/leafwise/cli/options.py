@@ -87,7 +87,12 @@ def limits_of(memory: float | None, operations: float | None) -> "Limits":
 
 
 do_option = click.option(
-    "--do", "set_to", multiple=True, metavar="NAME=STATE,...", help="What somebody sets, whatever its parents say."
+    "--do",
+    "set_to",
+    multiple=True,
+    metavar="NAME=STATE,...",
+    shell_complete=variable_names,
+    help="What somebody sets, whatever its parents say.",
 )
 
 

@@ -119,7 +119,12 @@ def query(
 @click.command()
 @model_argument
 @click.option(
-    "--target", "targets", multiple=True, metavar="NAME,...", help="Look for these states only, all else summed over."
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="Look for these states only, all else summed over.",
 )
 @given_option
 @do_option
