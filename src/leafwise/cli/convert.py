@@ -15,14 +15,14 @@ from leafwise.cli.progress import telling
     "--most-cells",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The largest table that a decision graph may become, and the most numbers that SOURCE may.  "
-    "[default: 1000000, and as many as SOURCE has bytes]",
+    help="Largest table to write for a variable, and most numbers that SOURCE may expand to.  "
+    "[default: 1000000; of SOURCE also as many as it has bytes]",
 )
 @click.option(
     "--most-bytes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The most bytes that a packed SOURCE may unpack to.  [default: 64 MiB and 200 times its size]",
+    help="Most bytes that a compressed SOURCE may expand to.  [default: 64 MiB plus 200 times its size]",
 )
 @json_option
 def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int | None, as_json: bool) -> None:

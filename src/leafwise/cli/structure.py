@@ -32,7 +32,7 @@ from leafwise.cli.progress import telling
     multiple=True,
     metavar="NAME[=STATE],...",
     shell_complete=variable_names,
-    help="What is known: names alone, or states, which tell more.",
+    help="Evidence: names of variables, or their states, from which more may follow.",
 )
 @json_option
 def independence(model: Path, names: Sequence[str], given: Sequence[str], as_json: bool) -> None:
@@ -98,7 +98,7 @@ def _of_two(network: Any, one: str, other: str, known: dict[str, Any]) -> dict[s
     multiple=True,
     metavar="NAME,...",
     shell_complete=variable_names,
-    help="What could be observed.  [default: all]",
+    help="The variables that could be observed.  [default: all]",
 )
 @given_option
 @exactness_options
@@ -145,11 +145,13 @@ def information(
 @click.command()
 @model_argument
 @click.argument("data", type=OUTPUT_FILE, nargs=-1)
+@click.option("--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable to predict.")
 @click.option(
-    "--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable that is predicted."
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the cases drawn without DATA."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Random seed of the cases drawn without DATA.",
 )
 @reading_options("unknown", "error", "drop", unseen=True)
 @json_option
