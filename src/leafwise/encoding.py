@@ -95,7 +95,7 @@ def read(
     `ignore`: all but these columns, by name or pattern.
     `missing`: the treatment of missing cells: "error", "state" (an additional last state, "(missing)"), or "drop" (omit
     rows with missing cells). With `variables`, "unknown" adds such a state where cells are missing and the variable has
-    none, and `log_probabilities` sums over it. "infer" adds such a state, which `learn` treats as missing data.
+    none, and `log_probabilities` sums over it. "infer" is "state" here; `learn` infers the cells if it gets it.
     `bins`: "auto" bins numeric columns with too many values to be states: more than 20, or fewer than four cases per
     value (up to five integers always are states). 8 cuts every numeric column with more than eight values into eight
     bins; {"age": 8} this one, the others as by "auto"; None bins no column.

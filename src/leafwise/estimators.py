@@ -32,8 +32,8 @@ probability that the prior gives it.
 
 `class_weight`, of the classifiers: {label: weight}, or "balanced" for classes of equal total weight; it multiplies the
 `sample_weight` of `fit`, the number of cases that each row represents. Integer weights repeat their cases, also when
-columns are binned; other weights are rounded as by `learn`, or for forests and `networks` to whole numbers of cases with
-the same total, and binning ignores them.
+columns are binned; other weights are rounded as by `learn`, in forests and mixtures to integers with the same sum, and
+binning ignores them.
 """
 
 from collections.abc import Sequence

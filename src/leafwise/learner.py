@@ -401,7 +401,7 @@ def start_search(
     cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> SearchRun:
-    """Begin a search, with the arguments of `learn`: iterate over its steps; `network` is the network so far.
+    """Begin a single search, with the arguments of `learn`: iterate over its steps; `network` is the network so far.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample

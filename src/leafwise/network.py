@@ -445,12 +445,15 @@ class Network:
 
         return do(self, states)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a file: .json, from which it loads identically, or a format of other programs."""
+    def save(self, path: str | os.PathLike[str], *, most_cells: int | None = None) -> None:
+        """Write the network to a file: .json, from which it loads identically, or a format of other programs.
+
+        `most_cells` raises the limit on the size of the tables and trees that these formats need, 1,000,000 numbers.
+        """
         from leafwise.formats.files import save
 
         check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
-        save(self, path)
+        save(self, path, most_cells)
 
     @classmethod
     def load(
@@ -564,7 +567,8 @@ def check_network(network: object, asker: str) -> None:
     """Raise a TypeError unless this is a network."""
     if not isinstance(network, Network):
         advice = "Network.load(path) reads one" if isinstance(network, str | os.PathLike) else "learn or load one first"
-        advice = "ask one of its members" if type(network).__name__ == "Mixture" else advice
+        other = {"Mixture": "ask one of its members", "DynamicNetwork": "its unroll(T) makes one of T slices"}
+        advice = other.get(type(network).__name__, advice)
         raise TypeError(f"{asker} got an object of type {type(network).__name__}, and needs a Network: {advice}.")
 
 

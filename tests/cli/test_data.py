@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -244,6 +245,13 @@ def test_compare_two_networks(leafwise, model, data, tmp_path):
     [
         ("query {model} --target ra", ["rain"]),
         ("query {model} --given sprinkler=", ["sprinkler=no", "sprinkler=yes"]),
+        ("query {model} --given 'rain=no,sprinkler=y", ["rain=no,sprinkler=yes"]),
+        ("query {model} --do sprinkler=y", ["sprinkler=yes"]),
+        ("mpe {model} --target ra", ["rain"]),
+        ("independence {model} rain spr", ["sprinkler"]),
+        ("independence {model} rain sprinkler --given clo", ["cloudy"]),
+        ("information {model} --target rain --candidate spr", ["sprinkler"]),
+        ("importance {model} --target ra", ["rain"]),
         ("show {model} --node spr", ["sprinkler"]),
         ("predict {model} {data} --target clo", ["cloudy"]),
         ("learn {data} --ignore rain,spr", ["rain,sprinkler"]),
@@ -253,12 +261,39 @@ def test_compare_two_networks(leafwise, model, data, tmp_path):
 )
 def test_shells_complete_names_of_variables(model, data, words, wanted, monkeypatch, capfd):
     line = f"leafwise {words}".format(model=model, data=data)
-    monkeypatch.setenv("COMP_WORDS", line)
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_WORD", line.split()[-1])
     monkeypatch.setenv("_LEAFWISE_COMPLETE", "bash_complete")
     with pytest.raises(SystemExit):
         run([])
     assert [part.partition(",")[2] for part in capfd.readouterr().out.split()] == wanted
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("line", "words", "wanted"),
+    [
+        ("query MODEL --target ra", "query MODEL --target ra", ["rain"]),
+        ("query MODEL --given sprinkler=", "query MODEL --given sprinkler =", ["no", "yes"]),
+        ("query MODEL --given rain=no,sprinkler=y", "query MODEL --given rain = no,sprinkler = y", ["yes"]),
+        ("query MODEL --given=rain=n", "query MODEL --given = rain = n", ["no"]),
+        ("query MODEL --given ", "query MODEL --given ''", ["cloudy", "rain", "sprinkler", "wet grass"]),
+    ],
+)
+def test_bash_splits_words_at_equals_signs(leafwise, model, line, words, wanted, tmp_path):
+    """As bash does, which then replaces only what is behind the sign."""
+    program = tmp_path / "leafwise"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m leafwise "$@"\n')
+    program.chmod(0o755)
+    script = f"""{leafwise("completion", "bash").stdout}
+COMP_LINE='leafwise {line}' COMP_POINT=${{#COMP_LINE}}
+COMP_WORDS=(leafwise {words}) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_leafwise_completion '{program}'
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    script = script.replace("MODEL", str(model))
+    asked = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert asked.stdout.splitlines() == wanted
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

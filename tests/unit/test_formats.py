@@ -398,6 +398,15 @@ def test_a_graph_that_makes_too_large_a_tree_is_refused():
             module.dumps(network)
 
 
+def test_a_network_is_saved_within_the_limit_that_is_asked_for(tmp_path):
+    path = tmp_path / "alarm.bif"
+    with pytest.raises(ValueError, match="would have 108 cells, more than the limit of 107: raise most_cells"):
+        alarm().save(path, most_cells=107)
+    alarm().save(path, most_cells=108)
+    assert Network.load(path).n_parameters == 509
+    alarm().save(tmp_path / "alarm.json", most_cells=1)  # no table is made
+
+
 # Libra's BN
 
 

@@ -283,6 +283,30 @@ def test_members_must_fit(cases, mixture):
         leafwise.log_score(mixture, cases)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: leafwise.markov_blanket(model, "CO"),
+        lambda model: leafwise.is_independent(model, "CO", "BP"),
+        lambda model: leafwise.dependence_path(model, "CO", "BP"),
+        lambda model: leafwise.contexts(model, "CO"),
+        lambda model: leafwise.do(model, {"CO": "LOW"}),
+        lambda model: leafwise.reversible_arcs(model, "CO"),
+        lambda model: leafwise.value_of_information(model, "CO"),
+        lambda model: leafwise.feature_importance(model, "CO"),
+        lambda model: leafwise.inference.information.strongest_effects(model, "CO"),
+    ],
+)
+def test_what_asks_for_one_network_says_so(mixture, ask):
+    for model, advice in [
+        (mixture, "ask one of its members"),
+        (leafwise.learn(np.array([[0], [1]] * 9), lags=1), r"its unroll\(T\) makes one"),
+        ("model.json", r"Network.load\(path\) reads one"),
+    ]:
+        with pytest.raises(TypeError, match=f"needs a Network: {advice}"):
+            ask(model)
+
+
 def test_cases_drawn_follow_the_weights(mixture):
     alarm = leafwise.examples.alarm()
     two = Mixture((alarm.do({"BP": "LOW"}), alarm.do({"BP": "HIGH"})), (0.25, 0.75))

@@ -37,14 +37,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     "--networks",
     type=COUNT,
     metavar="N",
-    help="Mixtures of N networks instead, for which nothing is chosen on valid; with --seconds, of fewer where the "
-    "time for a set is up before.",
+    help="Use mixtures of N networks, for which nothing is chosen on valid; of fewer if a set takes more than "
+    "--seconds.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="The most time for each search; for a mixture, of the processor.",
+    help="Time limit of each search; for a mixture, in processor time.",
 )
 @click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]")
 @click.option(

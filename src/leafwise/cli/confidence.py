@@ -20,23 +20,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_argument
-@click.option("--networks", type=COUNT, default=100, show_default=True, metavar="N", help="How many to learn.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the halves that are drawn.")
+@click.option("--networks", type=COUNT, default=100, show_default=True, metavar="N", help="Number of networks.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed of the halves.")
 @click.option(
     "--search",
     type=click.Choice(["greedy", "tables", "recover"]),
     default="recover",
     show_default=True,
-    help="As in learn: shares are to be taken at their word with recover alone; greedy takes less time.",
+    help="As in learn; only the shares of recover are calibrated, and greedy takes less time.",
 )
-@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture, arcs by width: .svg or .png.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Save a picture (.svg or .png) in which arc widths show confidence.",
+)
 @click.option(
     "--consensus",
     type=OUTPUT_FILE,
     metavar="MODEL",
     help="Save the network with the arcs above the threshold, its graphs learned from all cases.",
 )
-@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save the same as a page to explore, arcs by width.")
+@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save the same as a page to explore.")
 @reading_options("error", "state", "drop", states=True)
 @json_option
 def confidence(

@@ -15,14 +15,14 @@ from leafwise.cli.progress import telling
     "--most-cells",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The largest table that a decision graph may become, and the most numbers that SOURCE may.  "
-    "[default: 1000000, and as many as SOURCE has bytes]",
+    help="Largest table to write for a variable, and most numbers that SOURCE may expand to.  "
+    "[default: 1000000; of SOURCE also as many as it has bytes]",
 )
 @click.option(
     "--most-bytes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The most bytes that a packed SOURCE may unpack to.  [default: 64 MiB and 200 times its size]",
+    help="Most bytes that a compressed SOURCE may expand to.  [default: 64 MiB plus 200 times its size]",
 )
 @json_option
 def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int | None, as_json: bool) -> None:
@@ -33,7 +33,6 @@ def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int 
     """
     check_output(target, source)
     from leafwise.formats.files import format_of, load, save
-    from leafwise.formats.tables import MOST_CELLS
 
     formats = format_of(source), format_of(target)
     with telling(quiet=as_json) as tell:
@@ -43,7 +42,7 @@ def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int 
         else:
             network = load(source, most_cells=most_cells, most_bytes=most_bytes)
         tell(f"writing {target.name}")
-        save(network, target, MOST_CELLS if most_cells is None else most_cells)
+        save(network, target, most_cells)
     if as_json:
         counts = {"variables": len(network.variables), "arcs": len(network.arcs), "parameters": network.n_parameters}
         print_json({"from": formats[0], "to": formats[1], **counts, "output": str(target)})

@@ -84,21 +84,21 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, text: str |
 
 # How a data file is parsed, and which of its columns are used.
 _file_options: tuple[Callable[[Any], Any], ...] = (
-    click.option("--no-header", is_flag=True, help="The first row is a case, not the names."),
+    click.option("--no-header", is_flag=True, help="The first row is a case, not the column names."),
     click.option(
         "--delimiter",
         metavar="SIGN",
         callback=_delimiter,
-        help="Between cells: ',', ';', '|', tab.  [default: found out]",
+        help="Cell separator: ',', ';', '|' or tab.  [default: detected]",
     ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal sign.  [default: found out]"),
-    click.option("--encoding", metavar="NAME", help="Such as utf-8, utf-16, cp1252.  [default: found out]"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal sign.  [default: detected]"),
+    click.option("--encoding", metavar="NAME", help="Such as utf-8, utf-16, cp1252.  [default: detected]"),
     click.option(
         "--na",
         multiple=True,
         metavar="WORD,...",
         callback=_names,
-        help="Words for missing cells, besides the usual ones.",
+        help="Additional words for missing cells.",
     ),
     click.option(
         "--columns",
@@ -106,7 +106,7 @@ _file_options: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME,...",
         callback=_names,
         shell_complete=column_names,
-        help="Only these columns; patterns such as 'x*' will do.",
+        help="Use only these columns: names, or patterns such as 'x*'.",
     ),
     click.option(
         "--ignore",
@@ -114,13 +114,13 @@ _file_options: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME,...",
         callback=_names,
         shell_complete=column_names,
-        help="All but these columns; patterns will do.",
+        help="Leave out these columns: names or patterns.",
     ),
     click.option(
         "--most-bytes",
         metavar="N",
         callback=_size,
-        help="The most a packed file may unpack to, such as 2G.  [default: 64M and 200 times its size]",
+        help="Largest size of a compressed file when expanded, such as 2G.  [default: 64M plus 200 times its size]",
     ),
 )
 
@@ -130,14 +130,14 @@ _state_options: tuple[Callable[[Any], Any], ...] = (
         "--bins",
         metavar="auto|K|none|NAME=K,...",
         callback=_bins,
-        help="Bin columns of numbers: as many bins as the data support, K in all or in those named, or none.  "
+        help="Bins of numeric columns: as many as the data support, K in all or in the named ones, or none.  "
         "[default: auto]",
     ),
     click.option(
         "--binning",
         type=click.Choice(["bayes", "quantile", "uniform"]),
-        help="Cut points towards what is learned, bins with about equally many cases each, or bins of equal width.  "
-        "[default: bayes for auto, else quantile]",
+        help="Bins that are informative about what is learned, bins of equal frequency, or bins of equal width.  "
+        "[default: bayes if --bins is auto, else quantile]",
     ),
     click.option(
         "--states",
@@ -152,27 +152,28 @@ _state_options: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["error", "bins"]),
         default="error",
         show_default=True,
-        help="Dates: refuse them, or cut them into bins.",
+        help="Refuse dates, or bin them.",
     ),
 )
 
 
-def _missing_option(*choices: str) -> Callable[[Any], Any]:
+def _missing_option(*choices: str, has_model: bool) -> Callable[[Any], Any]:
     about = {
         "error": "refuse them",
         "state": "make them a state of their own",
-        "unknown": "sum over what they may hold",
+        "unknown": "sum over their states",
         "drop": "drop their rows",
-        "infer": "infer them from what their rows show, as missing at random",
+        "infer": "infer them from the rest of their rows (missing at random)",
     }
     *others, last = (about[choice] for choice in choices)
     said = f"{', '.join(others)}, or {last}" if others else last
+    of_model = " Where a model has a state for them, they are in that state." if has_model else ""
     return click.option(
         "--missing",
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help=f"Empty cells: {said}. Where a model has a state for them they are in it.",
+        help=f"Missing cells: {said}.{of_model}",
     )
 
 
@@ -181,7 +182,7 @@ _unseen_option = click.option(
     type=click.Choice(["error", "missing"]),
     default="error",
     show_default=True,
-    help="Labels that the model does not know: refuse them, or take them as missing.",
+    help="Labels that the model does not have: refuse them, or treat them as missing.",
 )
 
 READING = (
@@ -193,7 +194,7 @@ READING = (
 def reading_options(*missing: str, states: bool = False, unseen: bool = False) -> Callable[[F], F]:
     """Options for data files; the command gets them as one argument, `reading`: keyword arguments of `read`."""
     known, made = (_unseen_option,) if unseen else (), _state_options if states else ()
-    options = (*_file_options, _missing_option(*missing), *known, *made)
+    options = (*_file_options, _missing_option(*missing, has_model=not states), *known, *made)
 
     def decorate(command: F) -> F:
         @wraps(command)

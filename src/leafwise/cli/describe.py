@@ -17,7 +17,7 @@ from leafwise.cli.progress import telling
     "--target",
     metavar="NAME",
     shell_complete=column_names,
-    help="The variable to learn, towards which numbers are cut.",
+    help="The variable to learn, about which bins are to be informative.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
 @json_option

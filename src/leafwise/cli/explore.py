@@ -16,9 +16,9 @@ from leafwise.cli.progress import telling
 
 @click.command()
 @model_argument
-@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Where to listen.  [default: any free port]")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Port to listen on.  [default: any free one]")
 @click.option(
-    "--browser/--no-browser", default=None, help="Open the page in a browser.  [default: on a screen, if there is one]"
+    "--browser/--no-browser", default=None, help="Open the page in a browser.  [default: if there is a screen]"
 )
 @json_option
 def explore(model: Path, port: int | None, browser: bool | None, as_json: bool) -> int:

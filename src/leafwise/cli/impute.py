@@ -35,10 +35,10 @@ from leafwise.cli.progress import telling
     type=click.Choice(["draw", "most-probable", "mean-probabilities"]),
     default="draw",
     show_default=True,
-    help="Draw the cells of a row together, take the most probable state of each, or write the probability of each "
+    help="Draw the cells of a row jointly, take the most probable state of each, or write the probability of each "
     "state of all variables.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of what is drawn.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed of draws.")
 @reading_options("unknown", unseen=True)
 @json_option
 def impute(

@@ -123,65 +123,65 @@ search_options = stacked(
         "--target",
         metavar="NAME",
         shell_complete=column_names,
-        help="Learn this variable alone, all others being possible parents.",
+        help="Learn only this variable, with all others as possible parents.",
     ),
     click.option(
         "--search",
         type=click.Choice(["greedy", "tables", "edges", "restarts", "recover"]),
         default="greedy",
         show_default=True,
-        help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
-        "the decision graphs anew for each; over leaves, and on from where that ends; or for the arcs that made the "
-        "data: over arcs with complete tables first, then over the leaves of graphs that may test these parents.",
+        help="greedy: over the leaves of all decision graphs; tables: over arcs, with complete tables; edges: over "
+        "arcs, with graphs that are relearned for each; restarts: greedy, continued where it gets stuck; recover: "
+        "first for the arcs that generated the data, then for graphs along them.",
     ),
     click.option("--tables", is_flag=True, help="Short for --search tables."),
     click.option(
         "--rounds",
         type=click.IntRange(min=0),
         metavar="K",
-        help="How often --search restarts goes on.  [default: 100]",
+        help="Rounds of --search restarts.  [default: 100]",
     ),
     click.option(
         "--keep",
         type=click.IntRange(1, MOST_KEPT),
         metavar="K",
-        help="With --search restarts: save the K best distinct networks.",
+        help="With --search restarts: save the K best networks.",
     ),
     click.option(
         "--operators",
         default="auto",
         show_default=True,
-        help="auto (CBIM; with --target BIM, too, and the more probable graph is kept), or any of "
-        "C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
-        "O (partial splits: by its own value), and at the end R (leaves of a variable share one distribution "
-        "up to their states), T (leaves of several do).",
+        help="auto (CBIM; with --target BIM, too, and the more probable graph is kept), or any of C (complete splits), "
+        "B (splits on one state), I (splits of ordered states at a threshold), M (merges), O (partial splits, which "
+        "test the variable itself), and after the search R (leaves of a variable share a distribution up to a "
+        "permutation of states), T (leaves of several variables share one).",
     ),
     click.option(
         "--schedule",
         type=click.Choice(["best-first", "splits-first"]),
         default="splits-first",
         show_default=True,
-        help="The best operator at each step, or merges only when no split gains.",
+        help="Always the operator with the largest gain, or merges only when no split gains.",
     ),
     click.option(
         "--prior",
         default="auto",
         show_default=True,
-        help="Of the parameters: auto (two cases a leaf, and after the search as many as a variable asks for), "
-        "symmetric:2, uniform (the paper's), bdeu:10, or network:FILE:10.",
+        help="Parameter prior: auto (two pseudo-cases per leaf, and after the search a number chosen for each "
+        "variable), symmetric:2, uniform (the paper's), bdeu:10, or network:FILE:10.",
     ),
     click.option(
         "--structure-prior",
         default="auto",
         show_default=True,
-        help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
-        "costs log 0.1), or uniform.",
+        help="Structure prior: auto (every choice is charged by the number of alternatives), kappa:0.1 (a factor of "
+        "0.1 for each parameter), or uniform.",
     ),
     click.option(
         "--hidden",
         metavar="auto|K|K,K,...",
         callback=_hidden,
-        help="Add a cause with K states that nobody observed, or several, or as many states as the score says.",
+        help="Add a hidden variable with K states, or several, or one with the number of states that scores best.",
     ),
     click.option(
         "--completions",
@@ -189,46 +189,50 @@ search_options = stacked(
         metavar="K",
         default=5,
         show_default=True,
-        help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
+        help="Completions of each row, if missing cells are inferred or variables are hidden.",
     ),
     click.option(
         "--leaves",
         type=click.Choice(["plain", "average", "stacked"]),
         default="plain",
         show_default=True,
-        help="Distributions in the leaves: of the one structure found; or, to predict better, averaged over all "
-        "prunings of trees that are grown with few charges, or parted by all states of the parents, with estimates "
-        "from coarse to fine mixed, which takes rows with holes as well.",
+        help="Distributions in the leaves: posterior means; or, to predict better, means over all prunings of trees, "
+        "or mixtures of estimates from coarse to fine for each combination of parent states.",
     ),
     click.option(
         "--networks",
         type=COUNT,
         metavar="N",
-        help="Learn N networks, and save the mixture of them: it predicts better than one.",
+        help="Learn a mixture of N networks, which predicts better than one.",
     ),
     click.option(
         "--lags",
         type=COUNT,
         metavar="N",
-        help="The rows are series: every slice depends on the N before it, and on itself, in the same way at any time.",
+        help="The rows are time series: each slice depends on the N before it, in the same way at any time.",
     ),
     click.option(
-        "--by", metavar="COLUMN", shell_complete=column_names, help="With --lags: a column that tells series apart."
+        "--by",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="With --lags: the column that identifies the series.",
     ),
     click.option(
         "--time",
         metavar="COLUMN",
         shell_complete=column_names,
-        help="With --lags: a column of whole numbers or dates, by which rows are ordered.  [default: as they come]",
+        help="With --lags: the column of whole numbers or dates that orders the rows.  [default: order of the rows]",
     ),
     click.option(
         "--weights",
         metavar="COLUMN",
         shell_complete=column_names,
-        help="A column that says how many cases each row stands for; it is no variable then.",
+        help="The column with the number of cases that each row represents; it is then not a variable.",
     ),
-    click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
-    click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
+    click.option(
+        "--delete-parents", is_flag=True, help="During the search, delete parents that have become irrelevant."
+    ),
+    click.option("--start", type=INPUT_FILE, help="Start from this saved network instead of an empty one."),
 )
 
 # Which parents are allowed, and when to stop.
@@ -236,25 +240,27 @@ limit_options = stacked(
     click.option(
         "--dag",
         type=INPUT_FILE,
-        help="Parents only along these arcs (static search): 'parent child', 'parent, child' or 'parent -> child' a "
+        help="Parents only along these arcs: a file with 'parent child', 'parent, child' or 'parent -> child' on each "
         "line, or a saved network.",
     ),
-    click.option("--order", type=INPUT_FILE, help="Parents only from earlier in this file: one name a line."),
+    click.option(
+        "--order", type=INPUT_FILE, help="Parents only from earlier in this file, which has one name per line."
+    ),
     click.option(
         "--tiers",
         type=INPUT_FILE,
-        help="Parents only from the same or an earlier tier: one tier a line, names separated by commas.",
+        help="Parents only from the same or an earlier tier: one tier per line, names separated by commas.",
     ),
-    click.option("--forbid", type=INPUT_FILE, help="Never these arcs: a file as for --dag."),
-    click.option("--require", type=INPUT_FILE, help="Always these arcs: a file as for --dag."),
+    click.option("--forbid", type=INPUT_FILE, help="Forbidden arcs: a file as for --dag."),
+    click.option("--require", type=INPUT_FILE, help="Required arcs: a file as for --dag."),
     click.option(
         "--tied",
         type=INPUT_FILE,
-        help="Variables that share one graph and its parameters, one group a line: 'x1, z1 -> y1; x2, z2 -> y2' "
+        help="Variables that share one graph and its parameters, one group per line: 'x1, z1 -> y1; x2, z2 -> y2' "
         "matches their parents by position.",
     ),
-    click.option("--max-parents", type=click.IntRange(0, MOST), metavar="K", help="Most parents of a variable."),
-    click.option("--max-leaves", type=COUNT, metavar="K", help="Most leaves of a decision graph."),
+    click.option("--max-parents", type=click.IntRange(0, MOST), metavar="K", help="Largest number of parents."),
+    click.option("--max-leaves", type=COUNT, metavar="K", help="Largest number of leaves of a graph."),
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
     click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
     click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]"),
@@ -262,7 +268,7 @@ limit_options = stacked(
         "--checkpoint",
         type=OUTPUT_FILE,
         metavar="FILE",
-        help="Save the search here now and then: the same command goes on from there, if this one is killed.",
+        help="Save the search in this file regularly; after an interruption, the same command resumes it.",
     ),
     click.option(
         "--every",
@@ -270,37 +276,37 @@ limit_options = stacked(
         default=60.0,
         show_default=True,
         metavar="S",
-        help="With --checkpoint: the most seconds that are lost.",
+        help="With --checkpoint: lose at most this many seconds.",
     ),
     click.option(
         "--device",
         type=click.Choice(["cpu", "gpu"]),
         default="cpu",
         show_default=True,
-        help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
+        help="Count on this machine's cores, or on a GPU (with the extra gpu); the result is the same.",
     ),
     click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Let the workers of a Dask scheduler, such as tcp://10.0.0.1:8786, read the files and count, with the "
-        "same result; needs the extra dask.",
+        help="Let the workers of a Dask scheduler, such as tcp://10.0.0.1:8786, read the files and count (with the "
+        "extra dask); the result is the same.",
     ),
 )
 
 
 @click.command()
 @click.argument("data", type=OUTPUT_FILE, nargs=-1)
-@click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network: .json or .json.gz.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
+    help="Random seed of the example's cases, restarts, completions and mixtures.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
-@click.option("--cache", is_flag=True, help="Keep the packed table beside the first file, and take it from there.")
+@click.option("--cache", is_flag=True, help="Keep the packed table in a file beside the first one, and reuse it.")
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")

@@ -50,8 +50,8 @@ MOST_CASES = 2**31 - 1
 @model_argument
 @data_argument
 @reading_options("error", "state", "drop")
-@click.option("--prior", help="Of the parameters: uniform, bdeu:10 or network:FILE:10.  [default: the one of learning]")
-@click.option("--structure-prior", help="Of the structure: auto, uniform or kappa:0.1.  [default: the one of learning]")
+@click.option("--prior", help="Parameter prior, as in learn.  [default: that of learning]")
+@click.option("--structure-prior", help="Structure prior, as in learn.  [default: that of learning]")
 @json_option
 def score(
     model: Path,
@@ -135,13 +135,19 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
 @click.command()
 @model_argument
 @click.option(
-    "-n", "--cases", type=click.IntRange(1, MOST_CASES), default=1000, show_default=True, help="How many cases."
+    "-n", "--cases", type=click.IntRange(1, MOST_CASES), default=1000, show_default=True, help="Number of cases."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed.")
 @given_option
 @do_option
 @exactness_options
-@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
+)
 @json_option
 def sample(
     model: Path,
@@ -205,12 +211,12 @@ def _write_to(stream: IO[bytes], table: "Table") -> None:
 @model_argument
 @click.option("--node", metavar="NAME", shell_complete=variable_names, help="Only this variable: its decision graph.")
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture: .svg, .png, or .dot text.")
-@click.option("--whole", is_flag=True, help="With --node: all of a decision graph, however large; nothing is folded.")
+@click.option("--whole", is_flag=True, help="With --node: show the whole decision graph, without folding.")
 @click.option(
     "--cases",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="DATA",
-    help="With --node: say how many of these cases come to what is folded.",
+    help="With --node: report how many of these cases reach each folded part.",
 )
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save a page to explore, which needs no network access.")
 @json_option

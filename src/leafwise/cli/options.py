@@ -65,13 +65,13 @@ exactness_options = stacked(
         "--memory",
         type=click.FloatRange(min=0, min_open=True),
         show_default="half of the machine's",
-        help="The most GiB an exact answer may take.",
+        help="Memory limit of exact answers, in GiB.",
     ),
     click.option(
         "--operations",
         type=click.FloatRange(min=1),
         show_default="1e10, about 20 seconds",
-        help="The most multiplications an exact answer may take.",
+        help="Limit on the multiplications of exact answers.",
     ),
 )
 
@@ -87,7 +87,12 @@ def limits_of(memory: float | None, operations: float | None) -> "Limits":
 
 
 do_option = click.option(
-    "--do", "set_to", multiple=True, metavar="NAME=STATE,...", help="What somebody sets, whatever its parents say."
+    "--do",
+    "set_to",
+    multiple=True,
+    metavar="NAME=STATE,...",
+    shell_complete=variable_names,
+    help="Intervention: set these variables, regardless of their parents.",
 )
 
 
@@ -116,7 +121,7 @@ given_option = click.option(
     multiple=True,
     metavar="NAME=STATE,...",
     shell_complete=variable_names,
-    help="What is known: 'smoke=yes,dysp=no'; several states 'age=young|old', or weights 'age=young:1|old:0.5'.",
+    help="Evidence: 'smoke=yes,dysp=no', several possible states 'age=young|old', or weights 'age=young:1|old:0.5'.",
 )
 
 

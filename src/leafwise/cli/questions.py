@@ -40,32 +40,31 @@ MOST_ROWS = 100  # of a joint distribution that are printed, the most probable o
     multiple=True,
     metavar="NAME,...",
     shell_complete=variable_names,
-    help="What to ask for.  [default: all not given]",
+    help="The variables to query.  [default: all that are not given]",
 )
 @given_option
 @do_option
-@click.option("--joint", is_flag=True, help="One distribution over all targets, not one for each.")
+@click.option("--joint", is_flag=True, help="The joint distribution of the targets instead of one for each.")
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "weighting", "importance", "gibbs", "loopy"]),
     default="auto",
     show_default=True,
-    help="Exact, from samples, or by messages whose error nobody knows: auto is exact where that is within the limits, "
-    "else from samples.",
+    help="auto is exact within the limits, otherwise from samples; loopy is belief propagation, of unknown error.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), help="The best answer in so much time: exact, or samples."
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Answer within this time, exactly or from samples."
 )
 @click.option(
-    "--error", type=click.FloatRange(min=0, min_open=True), help="Draw samples until no standard error is larger."
+    "--error",
+    type=click.FloatRange(min=0, min_open=True),
+    help="If not exact, sample until no standard error is larger.",
 )
 @exactness_options
 @click.option(
-    "--samples", type=click.IntRange(100, 2**31 - 1), default=100_000, show_default=True, help="How many to draw."
+    "--samples", type=click.IntRange(100, 2**31 - 1), default=100_000, show_default=True, help="Number of samples."
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same samples."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed of samples.")
 @json_option
 def query(
     model: Path,
@@ -119,7 +118,12 @@ def query(
 @click.command()
 @model_argument
 @click.option(
-    "--target", "targets", multiple=True, metavar="NAME,...", help="Look for these states only, all else summed over."
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="Only these variables; all others are summed out.",
 )
 @given_option
 @do_option
@@ -128,7 +132,7 @@ def query(
     type=click.Choice(["auto", "exact", "search"]),
     default="auto",
     show_default=True,
-    help="Exact, or a search among samples: auto is exact where that is within the limits.",
+    help="auto is exact within the limits, otherwise a search among samples.",
 )
 @exactness_options
 @json_option

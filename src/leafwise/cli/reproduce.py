@@ -32,12 +32,12 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
     type=click.IntRange(min=10),
     default=50_000,
     show_default=True,
-    help="Most rows to learn from in missing.",
+    help="In missing: largest number of rows to learn from.",
 )
 @click.option(
     "--sets", metavar="NAME,...", help="The sets of missing or section6, such as alarm,adult.  [default: all]"
 )
-@click.option("--slow", is_flag=True, help="In missing, with what takes minutes a row.")
+@click.option("--slow", is_flag=True, help="In missing: also run methods that take minutes for each row of the table.")
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),

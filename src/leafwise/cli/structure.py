@@ -19,15 +19,20 @@ from leafwise.cli.options import (
     print_json,
     print_rows,
     split_entries,
+    variable_names,
 )
 from leafwise.cli.progress import telling
 
 
 @click.command()
 @model_argument
-@click.argument("names", nargs=-1, required=True, metavar="NAME [OTHER]")
+@click.argument("names", nargs=-1, required=True, metavar="NAME [OTHER]", shell_complete=variable_names)
 @click.option(
-    "--given", multiple=True, metavar="NAME[=STATE],...", help="What is known: names alone, or states, which tell more."
+    "--given",
+    multiple=True,
+    metavar="NAME[=STATE],...",
+    shell_complete=variable_names,
+    help="Evidence: names of variables, or their states, from which more may follow.",
 )
 @json_option
 def independence(model: Path, names: Sequence[str], given: Sequence[str], as_json: bool) -> None:
@@ -86,9 +91,16 @@ def _of_two(network: Any, one: str, other: str, known: dict[str, Any]) -> dict[s
 
 @click.command()
 @model_argument
-@click.option("--target", required=True, metavar="NAME", help="The variable to learn about.")
 @click.option(
-    "--candidate", "candidates", multiple=True, metavar="NAME,...", help="What could be observed.  [default: all]"
+    "--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable to learn about."
+)
+@click.option(
+    "--candidate",
+    "candidates",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="The variables that could be observed.  [default: all]",
 )
 @given_option
 @exactness_options
@@ -135,9 +147,13 @@ def information(
 @click.command()
 @model_argument
 @click.argument("data", type=OUTPUT_FILE, nargs=-1)
-@click.option("--target", required=True, metavar="NAME", help="The variable that is predicted.")
+@click.option("--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable to predict.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the cases drawn without DATA."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Random seed of the cases drawn without DATA.",
 )
 @reading_options("unknown", "error", "drop", unseen=True)
 @json_option

@@ -50,11 +50,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return _FORMATS[suffix]
 
 
-def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
+def save(network: "Network", path: str | os.PathLike[str], most_cells: int | None = None) -> None:
     """Write a network in the format of the file name's extension, atomically.
 
     Decision graphs become trees in XMOD and Libra's BN, and tables in all others but JSON, of at most `most_cells`
-    numbers.
+    numbers, by default a million.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -64,7 +64,8 @@ def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOS
     509
     """
     module = _module(path)
-    text = module.dumps(network) if module.__name__.endswith(".json") else module.dumps(network, most_cells)
+    most = MOST_CELLS if most_cells is None else most_cells
+    text = module.dumps(network) if module.__name__.endswith(".json") else module.dumps(network, most)
     write_whole(path, text.encode())
 
 

@@ -171,7 +171,7 @@ class _Run:
         """Reasons why the errors may be larger than stated."""
         if self.mixing.r_hat > _MOST_R_HAT:
             yield (
-                f"the chains disagree (R-hat is {self.mixing.r_hat:.3g}, and {_MOST_R_HAT} is the most for a sure "
+                f"the chains disagree (R-hat is {self.mixing.r_hat:.4g}, and {_MOST_R_HAT} is the most for a sure "
                 f"answer): ask for more samples, or exactly."
             )
         if self.worth < _LEAST_SIZE:

@@ -127,6 +127,7 @@ def strongest_effects(network: Network, cause: str, most: int = 5) -> list[Effec
     >>> [(effect.name, effect.label) for effect in strongest_effects(alarm(), "HYPOVOLEMIA", 2)]
     [('LVEDVOLUME', 'HIGH'), ('PCWP', 'HIGH')]
     """
+    check_network(network, "strongest_effects")
     shown = [v.name for v in network.variables if not v.hidden and v.name != cause]
     _, names, tables = _pairs(network, cause, shown, None, DEFAULT_LIMITS)
     found = []

@@ -15,6 +15,7 @@ from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.factors import Scope, ways_of
 from leafwise.kernels.questions import loopy as kernel
 from leafwise.network import Network
+from leafwise.table import many
 
 _TOLERANCE = 1e-8  # smaller changes of a message count as convergence
 _MOST_SWEEPS = 200
@@ -36,7 +37,8 @@ class Beliefs:
     @property
     def note(self) -> str:
         """A note on how reliable the result is."""
-        how = f"settled after {self.n_sweeps} rounds" if self.settled else f"did not settle in {self.n_sweeps} rounds"
+        rounds = many(self.n_sweeps, "round")
+        how = f"settled after {rounds}" if self.settled else f"did not settle in {rounds}"
         return f"loopy belief propagation {how}: no error is known"
 
 

@@ -62,7 +62,7 @@ class LeafSearch:
 
     `best-first` always takes the operator with the largest gain; `splits-first` merges only when no split gains, and
     tries partial splits, by which graphs test their own variable, only when nothing else gains. For a single target,
-    "auto" searches again without complete splits, and keeps the more probable graph (single_target.py).
+    "auto" searches again without complete splits, and keeps the more probable graph.
 
     >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
