@@ -141,18 +141,22 @@ class Source:
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Source":
         """Select rows, given in ascending order, possibly repeated."""
-        return replace(self, cells=tuple(_of_rows(chunks, rows) for chunks in self.cells))
+        named = zip(self.names, self.cells, strict=True)
+        return replace(self, cells=tuple(_of_rows(name, chunks, rows) for name, chunks in named))
 
 
-def _of_rows(chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[pa.Array, ...]":
+def _of_rows(name: str, chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[pa.Array, ...]":
     import pyarrow as pa
 
     begins = np.cumsum([0, *map(len, chunks)])
     places = np.searchsorted(rows, begins)
-    return tuple(
-        chunk.take(pa.array(rows[first:last] - begin))
-        for chunk, begin, first, last in zip(chunks, begins, places, places[1:], strict=False)
-    )
+    try:
+        return tuple(
+            (encoded(chunk) if _is_view(chunk.type) else chunk).take(pa.array(rows[first:last] - begin))
+            for chunk, begin, first, last in zip(chunks, begins, places, places[1:], strict=False)
+        )
+    except pa.ArrowNotImplementedError as error:
+        raise without_labels(name, chunks[0].type, error) from None
 
 
 Kept = Callable[[Source], Source]  # selects columns of a source, which may have no rows
@@ -613,8 +617,11 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
         return np.full(len(chunk), -1, np.int32), text_array([])
     chunk = encoded(chunk)
     distinct = chunk.dictionary
-    texts = _interval_texts(distinct) if _are_intervals(distinct.type) else distinct
-    return _indices(chunk.indices.cast(pa.int32())), texts
+    if _are_intervals(distinct.type):
+        distinct = _interval_texts(distinct)
+    elif _is_view(distinct.type):
+        distinct = distinct.cast(pa.large_binary() if pa.types.is_binary_view(distinct.type) else pa.large_string())
+    return _indices(chunk.indices.cast(pa.int32())), distinct
 
 
 def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
@@ -624,6 +631,13 @@ def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
     if pa.types.is_dictionary(chunk.type):
         return chunk
     return (_interval_texts(chunk) if _are_intervals(chunk.type) else chunk).dictionary_encode()
+
+
+def _is_view(kind: "pa.DataType") -> bool:
+    """Return whether these are texts or bytes as polars hands them out, which Arrow cannot take by their places."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def _are_intervals(kind: "pa.DataType") -> bool:

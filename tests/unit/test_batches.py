@@ -267,6 +267,14 @@ def test_few_and_many_intervals_of_pandas_are_states(n, tmp_path):
     assert len(same(str(tmp_path / "a.parquet"), states="x")[0][0].labels) == n
 
 
+@pytest.mark.parametrize("n", [3, 300])
+def test_views_of_texts_are_texts(n, tmp_path):
+    texts = [f"w{k}" for k in range(n)] * 4
+    kinds = (pa.string(), pa.string_view(), pa.binary_view())
+    plain, *views = (same(file)[:3] for file in parts(tmp_path, *({"x": pa.array(texts, kind)} for kind in kinds)))
+    assert views == [plain, plain]
+
+
 def test_only_columns_that_are_wanted_are_read(tmp_path):
     files = parts(tmp_path, {"id": list(range(50)), "a": [0, 1] * 25, "b.c": [1, 0] * 25, "n": np.arange(50) / 7})
     assert same(files[0], ignore="id")[0][1].name == "b.c"
