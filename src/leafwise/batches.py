@@ -372,6 +372,15 @@ def _type(kind: "pa.DataType") -> str:
     return "date or time" if types.is_temporal(kind) else "text"
 
 
+def _as_numbers(values: "pa.Array") -> "pa.Array":
+    """Return dates and times as the numbers that Arrow stores, since Python's have limits; other values as they are."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(values.type) or values.type.bit_width > 64:
+        return values
+    return values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
+
+
 def _whole_numbers(numbers: NDArray[np.int64]) -> "pa.Array":
     import pyarrow as pa
 
@@ -455,7 +464,7 @@ class _Values:
             values = values.cast(pa.int64())
         if len(values) > _MOST or (self._pieces and self._pieces[0].type != values.type):
             return False
-        found, new = values.to_pylist(), []
+        found, new = _as_numbers(values).to_pylist(), []
         keys = [value.hex() if isinstance(value, float) else value for value in found]  # 0.0 is not -0.0, NaN is NaN
         for place, key in enumerate(keys):
             if key is not None and key not in self._codes:

@@ -275,6 +275,22 @@ def test_views_of_texts_are_texts(n, tmp_path):
     assert views == [plain, plain]
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([2**62, 0, -(2**62), None], pa.timestamp("us")),
+        pa.array([5, 0, 5, None], pa.timestamp("us", "Europe/Berlin")),
+        pa.array([2**30, 0, -(2**30), None], pa.date32()),
+        pa.array([1, 2, 1, None], pa.time64("ns")),
+        pa.array([1000, 2000, 1000, None], pa.time32("ms")),
+    ],
+)
+def test_dates_and_times_that_python_does_not_have_are_states(cells, tmp_path):
+    (file,) = parts(tmp_path, {"x": cells})
+    (variable,) = same(file, states="x", missing="state")[0]
+    assert variable.n_states == 1 + len(set(cells.drop_null().view(f"int{cells.type.bit_width}").to_pylist()))
+
+
 def test_only_columns_that_are_wanted_are_read(tmp_path):
     files = parts(tmp_path, {"id": list(range(50)), "a": [0, 1] * 25, "b.c": [1, 0] * 25, "n": np.arange(50) / 7})
     assert same(files[0], ignore="id")[0][1].name == "b.c"
