@@ -3,6 +3,8 @@
 Knows columns, tables, numbers and dates in labels, and the treatment of missing cells.
 """
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.batches import recode
-from leafwise.binning import number, number_label
+from leafwise.binning import number
 from leafwise.columns import Column, Source
 from leafwise.dates import date_label, day
 from leafwise.errors import Advice, AdvisedError, Argument
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
+
+_CODE = re.compile(r"[+-]?0[0-9]")
 
 
 def as_known(
@@ -109,7 +113,7 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     if variable.cuts and column.numbers is not None and not _is_dated(variable):
         states[seen] = np.searchsorted(variable.cuts, column.numbers[seen], side="right")
     else:
-        position = {label: state for state, label in enumerate(variable.labels)}
+        position = positions(variable)
         found = (known_state(column.labels[i], variable, position) for i in seen.tolist())
         states[seen] = [-1 if state is None else state for state in found]
     unknown = seen[states[seen] < 0]
@@ -123,23 +127,40 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     return variable, states
 
 
+def positions(variable: Variable) -> dict[str, int]:
+    """The state of each label, and of each number that a single label spells; "007" is a code, and spells none.
+
+    >>> positions(Variable("pay", ("007", "1.50", "2.0", "2.00")))
+    {'1.5': 1, '007': 0, '1.50': 1, '2.0': 2, '2.00': 3}
+    """
+    labels = {label: state for state, label in enumerate(variable.labels)}
+    spelled = [(_as_number(label), state) for label, state in labels.items() if not _CODE.match(label)]
+    often = Counter(text for text, _ in spelled)
+    return {text: state for text, state in spelled if text is not None and often[text] == 1} | labels
+
+
+def _as_number(label: str) -> str | None:
+    """One spelling for all labels that spell the same number, exactly; None if a label spells none."""
+    value = number(label)
+    return None if value is None else str(int(value)) if value == int(value) else repr(value)
+
+
 def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
     """The state of a label, in its known spelling or another: a number or date in its bin, 1.0 for 1, True for TRUE.
 
     >>> yes = Variable("active", ("FALSE", "TRUE"))
-    >>> known_state("true", yes, {"FALSE": 0, "TRUE": 1})
+    >>> known_state("true", yes, positions(yes))
     1
     """
     if label in position:
         return position[label]
     if label.lower() in ("true", "false"):
         return _boolean_state(label.lower(), variable)
+    if not variable.cuts:
+        text = _as_number(label)
+        return None if text is None else position.get(text)
     value = day(label) if _is_dated(variable) else number(label)
-    if value is None:
-        return None
-    if variable.cuts:
-        return int(np.searchsorted(variable.cuts, float(value), side="right"))
-    return position.get(number_label(float(value)))
+    return None if value is None else int(np.searchsorted(variable.cuts, float(value), side="right"))
 
 
 def _boolean_state(truth: str, variable: Variable) -> int | None:

@@ -600,6 +600,37 @@ def test_new_data_take_the_known_states(tmp_path: Path) -> None:
     assert table.codes.tolist() == [[1, 0, 1, 2], [0, 1, 0, 2], [2, 0, 3, 3]]
 
 
+@pytest.mark.parametrize(
+    ("written", "cells", "codes"),
+    [
+        (["0.50", "1.00", "1.50"], [0.5, 1.0, 1.5], [0, 1, 2]),
+        (["0.50", "1.00", "1.50"], ["1.5", "1", ".5"], [2, 1, 0]),
+        (["-1", "+1"], [1, -1], [1, 0]),
+        (["1e3", "20"], [20, 1000], [0, 1]),  # in numeric order
+        (["007", "12"], ["12.0", "007"], [1, 0]),
+    ],
+)
+def test_a_number_is_a_state_however_it_is_written(
+    tmp_path: Path, written: list[str], cells: list[Any], codes: list[int]
+) -> None:
+    known = read(saved(tmp_path, "\n".join(["a", *(label for label in written * 4)]))).variables
+    assert read(pa.table({"a": cells}), variables=known).codes.tolist() == [codes]
+
+
+@pytest.mark.parametrize(
+    ("states", "cell"),
+    [
+        ([2**60, 2**60 + 2], 2**60 + 1),  # alike as doubles
+        (["007", "12"], 7),  # a code is no number
+        (["1.00", "1.000"], 1),  # of which both might be meant
+    ],
+)
+def test_a_number_is_no_state_that_may_be_another(states: list[Any], cell: int) -> None:
+    known = (Variable("a", tuple(map(str, states))),)
+    with pytest.raises(ValueError, match=f"1 cell with unseen labels .'{cell}'"):
+        read(pa.table({"a": [cell]}), variables=known)
+
+
 def test_new_data_without_names_go_by_position(tmp_path: Path) -> None:
     cells = [["red", "29", "2"], ["green", "50", "10"]]
     wanted = [[1, 2], [0, 2], [1, 2]]
