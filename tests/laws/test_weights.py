@@ -173,6 +173,11 @@ def test_rows_with_missing_cells_are_dropped_with_their_weights():
         weighted = cases.assign(n=cases["n"] * scale)
         whole = weighted.drop(index=range(3, 10))
         assert learn(weighted, weights="n", missing="drop") == learn(whole, weights="n")
+        weighted["SHUNT"] = None
+        with pytest.raises(
+            ValueError, match=r"every row has a missing cell, in column 'SHUNT' .*, so missing='drop' l"
+        ):
+            learn(weighted, weights="n", missing="drop")
 
 
 @pytest.mark.parametrize(
