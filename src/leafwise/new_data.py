@@ -31,15 +31,19 @@ def as_known(
     unseen: str = "error",
     optional: Collection[str] = (),
 ) -> Table:
-    """Encode the cases of a source, or of a table, in the states of these variables; optional ones may be absent."""
+    """Encode the cases of a source, or of a table, in the states of these variables.
+
+    Optional ones may be absent, or have labels that are not known, which are then missing.
+    """
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
-    optional = {*optional, *(variable.name for variable in variables if variable.hidden)}
+    may_lack = {*optional, *(variable.name for variable in variables if variable.hidden)}
     if isinstance(source, Table):
-        columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
+        columns = [_recoded(source, variable.name, variable.name in may_lack) for variable in variables]
     else:
-        columns = _matched(source, variables, optional)
-    return _met(columns, tuple(variables), missing, unseen, optional)
+        columns = _matched(source, variables, may_lack)
+    met = {variable.name: "missing" if variable.name in optional else unseen for variable in variables}
+    return _met(columns, tuple(variables), missing, met, may_lack)
 
 
 def _recoded(table: Table, name: str, optional: bool) -> Column:
@@ -80,7 +84,11 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
 
 
 def _met(
-    columns: list[Column], variables: tuple[Variable, ...], missing: str, unseen: str, optional: Collection[str]
+    columns: list[Column],
+    variables: tuple[Variable, ...],
+    missing: str,
+    unseen: Mapping[str, str],
+    optional: Collection[str],
 ) -> Table:
     has_state = {variable.name for variable in variables if variable.missing}.union(optional)
     checked = [column for column in columns if column.name not in has_state]
@@ -98,7 +106,8 @@ def _met(
         checked = []
     columns = complete(columns, checked, missing, SUM_OVER)
     sums = missing == "unknown"
-    met = [_known_states(column, variable, unseen, sums) for column, variable in zip(columns, variables, strict=True)]
+    pairs = zip(columns, variables, strict=True)
+    met = [_known_states(column, variable, unseen[variable.name], sums) for column, variable in pairs]
     return assembled(tuple(variable for variable, _ in met), columns, [states for _, states in met])
 
 

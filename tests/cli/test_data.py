@@ -213,6 +213,11 @@ def test_predict_without_the_target_with_gaps_and_with_new_labels(leafwise, mode
     found = leafwise("predict", model, rows, "--target", "wet grass", "--unseen", "missing")
     assert found.stdout.splitlines()[0] == "wet grass,p(no),p(yes)"
     assert len(found.stdout.splitlines()) == 3
+    own = tmp_path / "own.csv"  # whose cells of the target do not count, whatever they hold
+    own.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,soaked\nno,heavy,yes,\n")
+    assert leafwise("predict", model, own, "--target", "wet grass", "--unseen", "missing").stdout == found.stdout
+    own.write_text(own.read_text().replace("heavy", ""))
+    assert leafwise("predict", model, own, "--target", "wet grass").stdout == found.stdout
     assert "missing cells" in leafwise("predict", model, rows, "--target", "wet grass", "--missing", "error").complaint
     assert "no variable is called 'wet'" in leafwise("predict", model, rows, "--target", "wet").complaint
     assert "--json prints no" in leafwise("predict", model, rows, "--target", "rain", "--json").complaint
