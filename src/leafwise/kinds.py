@@ -175,13 +175,13 @@ def _kind(column: Column, counts: Integers, choices: Choices) -> _Kind:
         return _Kind(column, counts, STATES)
     if column.numbers is not None and (choices.names(column.name) or not column.coded):
         return _kind_of_numbers(column, counts, choices, column.numbers)
+    looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
+    if are_dates(looked_at):
+        return _kind_of_dates(column, counts, choices)
     if choices.names(column.name):
         words = [text for text in column.labels if number(text) is None] or list(column.labels)
         found = some(sorted(words), 3)
         raise ValueError(f"column {column.name!r} is not numeric (it has {found}): take it out of bins")
-    looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
-    if are_dates(looked_at):
-        return _kind_of_dates(column, counts, choices)
     return _Kind(column, counts, _kind_of_texts(int(counts[:-1].sum()), len(seen), looked_at))
 
 

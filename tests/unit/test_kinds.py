@@ -151,6 +151,11 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
     assert read(typed, dates="bins").variables[0].cuts == table.variables[0].cuts
     with pytest.raises(ValueError, match=r"'seen' \(dates: .*dates='bins'"):
         read(pd.DataFrame({"seen": ["1/2/2024", "3/4/2024"]}), dates="bins")  # nobody can tell which is the month
+    named = read(frame, dates="bins", bins={"seen": 3}, binning="quantile")
+    assert named.variables == read(frame, dates="bins", bins=3, binning="quantile").variables
+    assert named.variables[0].n_states == 3
+    with pytest.raises(ValueError, match=r"'seen' \(dates: .*dates='bins'"):
+        read(frame, bins={"seen": 3})
 
 
 @pytest.mark.parametrize("clock", ["9:30", "09:30", "9:30:00", "09:30:00", "9:30:00.25", "9:30:00Z", "9:30:00+01:00"])
