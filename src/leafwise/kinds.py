@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plain_label
 from leafwise.columns import Column
-from leafwise.dates import are_dates, date_label, days
+from leafwise.dates import are_dates, date_labels, days
 from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
 from leafwise.errors import Advice, AdvisedError
 from leafwise.table import MISSING, MOST_STATES, Variable, index_of
@@ -241,7 +241,7 @@ def _kind_of_dates(column: Column, counts: Integers, choices: Choices) -> _Kind:
         whole = are_dates(column.labels[i] for i in seen[_LOOKED_AT:].tolist())
         return _Kind(column, counts, DATES if whole else IDENTIFIER)
     found = days(column.labels[i] for i in seen.tolist())
-    if found is None:
+    if found is None or (found == found[0]).all():  # nothing to cut
         return _Kind(column, counts, DATES)
     spelled = np.zeros(len(column.labels))
     spelled[seen] = found
@@ -307,7 +307,7 @@ def _variable(kind: _Kind, cuts: tuple[float, ...]) -> tuple[Variable | None, In
     states = np.zeros(len(counts), np.int64)
     is_numeric = column.numbers is not None
     if cuts and kind.numbers is not None:
-        labels = interval_labels(cuts, date_label) if kind.is_date else interval_labels(cuts)
+        labels = interval_labels(cuts, date_labels) if kind.is_date else interval_labels(cuts)
         bins = np.append(np.searchsorted(cuts, kind.numbers.values, side="right"), 0)
         states[column.codes] = bins[kind.numbers.places]
     else:

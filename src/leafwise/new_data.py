@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leafwise.batches import recode
 from leafwise.binning import number
 from leafwise.columns import Column, Source
-from leafwise.dates import date_label, day
+from leafwise.dates import day
 from leafwise.errors import Advice, AdvisedError, Argument
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
@@ -119,7 +119,7 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     counts = count_labels(column)
     states = np.full(len(counts), -1, dtype=np.int64)
     seen = np.flatnonzero(counts[:-1])
-    if variable.cuts and column.numbers is not None and not _is_dated(variable):
+    if variable.cuts and column.numbers is not None and not is_dated(variable):
         states[seen] = np.searchsorted(variable.cuts, column.numbers[seen], side="right")
     else:
         position = positions(variable)
@@ -168,7 +168,7 @@ def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> 
     if not variable.cuts:
         text = _as_number(label)
         return None if text is None else position.get(text)
-    value = day(label) if _is_dated(variable) else number(label)
+    value = day(label) if is_dated(variable) else number(label)
     return None if value is None else int(np.searchsorted(variable.cuts, float(value), side="right"))
 
 
@@ -178,14 +178,14 @@ def _boolean_state(truth: str, variable: Variable) -> int | None:
     return next((spelled.index(text) for text in (truth, str(int(truth == "true"))) if text in spelled), None)
 
 
-def _is_dated(variable: Variable) -> bool:
+def is_dated(variable: Variable) -> bool:
     """Whether the cuts are days, which only the labels show."""
-    return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
+    return bool(variable.cuts) and day(variable.labels[0].removeprefix("< ")) is not None
 
 
 def in_bins(variable: Variable) -> str:
     """The values of a binned variable, in words."""
-    return "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+    return "dates such as 2024-01-31" if is_dated(variable) else "numbers"
 
 
 def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:

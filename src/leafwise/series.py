@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.columns import Column
-from leafwise.dates import days
+from leafwise.dates import MICROSECONDS, days
 from leafwise.description import Description
 from leafwise.encoding import Reading, read_beside
 from leafwise.errors import Advice, AdvisedError
@@ -148,7 +148,7 @@ def _whole(column: Column) -> Integers:
 
 
 def _times(column: Column) -> Integers:
-    """The time of each row as a whole number; dates are in months or seconds."""
+    """The time of each row as a whole number; dates are in months or microseconds."""
     codes = _whole(column)
     found = column.numbers if column.numbers is not None else days(column.labels)
     if found is None or (column.numbers is not None and (found % 1).any()):
@@ -160,8 +160,8 @@ def _times(column: Column) -> Integers:
     if column.numbers is not None:
         return found.astype(np.int64)[codes]
     months = _months(found)
-    seconds = np.rint(found * 86_400).astype(np.int64)
-    return (seconds if months is None else months)[codes]
+    moments = np.rint(found * MICROSECONDS).astype(np.int64)
+    return (moments if months is None else months)[codes]
 
 
 def _months(found: NDArray[np.float64]) -> Integers | None:

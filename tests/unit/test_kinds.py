@@ -167,6 +167,21 @@ def test_dates_may_have_a_time(clock: str) -> None:
     assert read(new, variables=variables).codes[0].tolist() == [0, 1]
 
 
+def test_dates_within_a_second_are_told_apart() -> None:
+    seen = [f"2024-01-31T12:00:00.{k:03d}" for k in range(100, 180, 2)]
+    frame = pd.DataFrame({"seen": seen, "ill": ["no"] * 25 + ["yes"] * 15})
+    table = read(frame, dates="bins", target="ill")
+    assert table.variables[0].labels == ("< 2024-01-31T12:00:00", ">= 2024-01-31T12:00:00")
+    assert table.codes[0].tolist() == table.codes[1].tolist()
+    for binning in ("uniform", "quantile"):
+        found = read(frame, dates="bins", bins=4, binning=binning)
+        assert np.bincount(found.codes[0]).tolist() == [10] * 4
+        assert found.variables[0].labels[1][-4:] in (".139", ".140")
+        assert (read(frame, variables=found.variables).codes == found.codes).all()
+    with pytest.raises(ValueError, match=r"'seen' \(dates: 40 values in 40 cells"):
+        read(pd.DataFrame({"seen": [f"2024-01-31T12:00:00.0000000{k}" for k in range(40)]}), dates="bins")
+
+
 def test_what_is_read_is_described_as_it_is_read() -> None:
     frame = people()[FIT]
     table, found = read_and_describe(frame, target="ill")
