@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.binning import interval_labels
+from leafwise.dates import date_labels
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
+from leafwise.new_data import is_dated
 from leafwise.table import Table, Variable, brief, many
 
 _FEW_STATES = 3  # the most states that are listed in full
@@ -226,20 +228,20 @@ def _span(variable: Variable, states: list[int]) -> str:
 
 
 def _range(variable: Variable, states: list[int]) -> str:
-    """The states of a binned variable, as ranges of its numbers."""
-    n_bins = len(variable.cuts) + 1
+    """The states of a binned variable, as ranges of its numbers or dates."""
+    n_bins, spell = len(variable.cuts) + 1, date_labels if is_dated(variable) else None
     bins = [state for state in states if state < n_bins]
     parts = []
     for first in [state for state in bins if state - 1 not in bins]:
         last = next(state for state in range(first, n_bins) if state + 1 not in bins)
         if first == 0 and last == n_bins - 1:
-            parts.append("any number")
+            parts.append("any date" if spell else "any number")
         elif first == 0:
-            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
+            parts.append(interval_labels(variable.cuts[last : last + 1], spell)[0])
         elif last == n_bins - 1:
-            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
+            parts.append(interval_labels(variable.cuts[first - 1 : first], spell)[1])
         else:
-            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
+            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]), spell)[1])
     parts += [variable.labels[state] for state in states if state >= n_bins]
     text = " or ".join(parts)
     return text if text.startswith(("<", ">")) else f"= {text}"
