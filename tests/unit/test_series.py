@@ -58,6 +58,8 @@ def test_windows_are_rows_with_what_was_before():
     [
         [3, 4, 5, 6],
         [2000, 2005, 2010, 2015],
+        [2**60 + k for k in range(4)],  # alike as doubles
+        [1_700_000_000_000_000_000 + 1_000_000 * k for k in range(4)],
         ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-02"],
         ["2024-01-15", "2024-02-15", "2024-03-15", "2024-04-15"],
         ["2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30"],
@@ -81,6 +83,7 @@ def test_times_that_go_on_step_by_step(times):
         ([["p", 1, 0], ["p", None, 1], ["p", 2, 0]], {}, "row 2 has no value in column 'x2'"),
         ([[None, 1, 0], ["p", 2, 1]], {}, "row 1 has no value in column 'x1'"),
         ([["p", 0.5, 0], ["p", 1.5, 1]], {}, "column 'x2' holds '0.5' as a time"),
+        ([["p", 1e300, 0], ["p", 2e300, 1]], {}, "column 'x2' holds '1e+300' as a time"),
         ([["p", "soon", 0], ["p", "later", 1]], {}, "column 'x2' holds 'soon' as a time"),
         ([["p", "2024-01-01", 0], ["p", "2024-01-02", 1], ["p", "2024-01-04", 1]], {}, "to '2024-01-04'"),
         ([["p", 1, 0], ["p", 2, 1]], {"missing": "drop"}, "missing='drop' was given for series"),
