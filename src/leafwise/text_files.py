@@ -12,10 +12,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
+from types import NoneType
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from leafwise.errors import AdvisedError
+from leafwise.errors import AdvisedError, check_type
 from leafwise.table import first_repeated
 
 if TYPE_CHECKING:
@@ -55,12 +57,16 @@ class Format:
     most_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"delimiter={self.delimiter!r} is not one sign between cells: use ',', ';', '|' or a tab")
+        sign = self.delimiter
+        check_type(sign, (str, NoneType), "the delimiter", "a sign between cells: use ',', ';', '|' or a tab")
+        check_type(self.encoding, (str, NoneType), "the encoding", "a name: use for example 'utf-16' or 'cp1252'")
+        check_type(self.most_bytes, (Real, NoneType), "most_bytes", "a number of bytes: use for example 2 * 10**9")
+        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in '"\r\n\0'):
+            raise ValueError(f"delimiter={sign!r} is not one ASCII sign between cells: use ',', ';', '|' or a tab")
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r} is not known: use '.' or ','")
-        if self.delimiter is not None and self.delimiter == self.decimal:
-            raise ValueError(f"{self.delimiter!r} was given for the delimiter and the decimal sign: change one of them")
+        if sign is not None and sign == self.decimal:
+            raise ValueError(f"{sign!r} was given for the delimiter and the decimal sign: change one of them")
         if self.most_bytes is not None and self.most_bytes < 1:
             raise ValueError(f"most_bytes={self.most_bytes!r} leaves no room: give the most bytes that data may take")
         if self.encoding is not None:

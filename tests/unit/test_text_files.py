@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,8 +100,10 @@ def test_what_is_said_overrules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"delimiter": "::"}, "delimiter='::' is not one sign"),
-        ({"delimiter": '"'}, "is not one sign"),
+        ({"delimiter": "::"}, "delimiter='::' is not one ASCII sign"),
+        ({"delimiter": '"'}, "is not one ASCII sign"),
+        ({"delimiter": "§"}, "delimiter='§' is not one ASCII sign between cells: use"),
+        ({"delimiter": "\0"}, "is not one ASCII sign"),
         ({"decimal": ";"}, "decimal=';' is not known: use '.' or ','"),
         ({"delimiter": ",", "decimal": ","}, "for the delimiter and the decimal sign"),
         ({"encoding": "klingon"}, "encoding='klingon' is not known: use for example 'utf-8'"),
@@ -116,6 +120,19 @@ def test_what_is_said_overrules(tmp_path: Path) -> None:
 def test_options_that_cannot_be(tmp_path: Path, options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read(saved(tmp_path, "a,é\n1,2\n".encode("cp1252")), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": 5}, "the delimiter is 5 (int), and must be a sign between cells: use ','"),
+        ({"encoding": 5}, "the encoding is 5 (int), and must be a name: use for example 'utf-16'"),
+        ({"most_bytes": "2G"}, "most_bytes is '2G' (str), and must be a number of bytes: use for example"),
+    ],
+)
+def test_options_of_other_types(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        read(saved(tmp_path, "a,b\n1,2\n"), **options)
 
 
 # Which columns, and which words are missing
