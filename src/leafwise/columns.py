@@ -335,7 +335,7 @@ def check_ending(path: Path) -> None:
 def _open_bytes(data: bytes, title: str, how: Format, *, packed: bool = False) -> Source:
     if packed or data.startswith(b"\x1f\x8b"):
         data = unpacked(data, title, how.most_bytes)
-    if data.startswith(b"PAR1"):
+    if data.startswith(b"PAR1") and b"\0" in data:  # no text, whose first column may be called PAR1
         import pyarrow as pa
 
         return _open_parquet(pa.BufferReader(data), title, len(data), how)

@@ -225,6 +225,15 @@ def test_endings_that_are_no_tables_are_refused_by_name(tmp_path: Path, name: st
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_text_that_begins_like_another_kind_of_file(tmp_path: Path) -> None:
+    assert read(saved(tmp_path, "PAR1,PAR2\n0,1\n1,0\n")).names == ("PAR1", "PAR2")
+    parquet.write_table(pa.table({"PAR1": [0, 1]}), tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    assert read(saved(tmp_path, data)).names == ("PAR1",)
+    with pytest.raises(ValueError, match="is not a sound Parquet file"):
+        read(saved(tmp_path, data[:-5]))
+
+
 def test_a_workbook_under_another_name(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.csv", "w") as file:
         file.writestr("sheet.xml", "x")
