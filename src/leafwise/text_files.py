@@ -10,7 +10,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -179,7 +179,7 @@ def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int
     separator = how.delimiter or _find_separator(sample, whole=False)
     decimal = how.decimal or _find_decimal(sample, separator)
     try:
-        rows = csv.reader(_lines(head), delimiter=separator)
+        rows = _rows(_lines(head), separator)
         first = next(row for row in rows if row)
     except csv.Error as error:
         raise ValueError(f"the first line of {title} cannot be read ({error}): check its quotes") from None
@@ -341,6 +341,12 @@ def _lines(data: Data) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
 
 
+def _rows(lines: Iterable[str], separator: str, *, strict: bool = False) -> Any:
+    """The rows as csv reads them, with cells as long as Arrow's; csv has a single limit for the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), BLOCK_BYTES))
+    return csv.reader(lines, delimiter=separator, strict=strict)
+
+
 def _sample(data: bytes) -> Iterator[str]:
     yield from _lines(data[:_SAMPLE_BYTES])
 
@@ -349,7 +355,7 @@ def _sample_rows(sample: list[str], separator: str, *, whole: bool) -> list[list
     """The first rows, except the last of a partial file, which may be cut off."""
     found = []
     try:
-        for row in csv.reader(sample, delimiter=separator):
+        for row in _rows(sample, separator):
             if row:
                 found.append(row)
             if len(found) > _SAMPLE_ROWS:
@@ -394,7 +400,7 @@ def _find_decimal(sample: list[str], separator: str) -> str:
 def _columns(
     data: bytes, title: str, separator: str, how: Format
 ) -> tuple[tuple[str, ...], tuple["pa.ChunkedArray", ...]]:
-    rows = csv.reader(_lines(data), delimiter=separator)
+    rows = _rows(_lines(data), separator)
     first = next((row for row in rows if row), None)
     if first is None:
         raise ValueError(f"{title} is empty: check where it comes from")
@@ -404,6 +410,7 @@ def _columns(
         data = data.rstrip(b"\r\n")  # in a single column, a blank line is a missing cell, except at the end
     skip = rows.line_num if how.header else 0
     if how.header and not any(i >= skip and line.strip("\r\n") for i, line in enumerate(_lines(data))):
+        _check_quotes(data, title, separator)
         raise AdvisedError(f"{title} has a header and no cases: add some, or pass ", ("header", False))
     table = _parsed(data, title, separator, places, skip)
     if b'"' in data and _runs_over_lines(table):
@@ -464,7 +471,7 @@ def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[
 def _problem(data: Data, title: str, separator: str, n_columns: int, message: str) -> str:
     """The problem of a text file that Arrow rejects, with its line if that can be determined."""
     with _lines(data) as lines:
-        rows = csv.reader(lines, delimiter=separator)
+        rows = _rows(lines, separator)
         try:
             for row in rows:
                 if row and len(row) != n_columns:
@@ -493,7 +500,7 @@ def _runs_over_lines(table: "pa.Table") -> bool:
 def _check_quotes(data: Data, title: str, separator: str) -> None:
     """Raise an error for quotes that are not closed, which turn rows into parts of a cell."""
     with _lines(data) as lines:
-        rows, begin = csv.reader(lines, delimiter=separator, strict=True), 1
+        rows, begin = _rows(lines, separator, strict=True), 1
         try:
             for _ in rows:
                 begin = rows.line_num + 1

@@ -73,6 +73,15 @@ def test_law_the_sign_between_cells_is_found(rows: list[list[str]], sign: str) -
     assert [column.to_pylist() for column in found.cells] == [list(column) for column in zip(*rows, strict=True)]
 
 
+def test_cells_may_be_long_and_have_many_lines(tmp_path: Path) -> None:
+    long = "x\n" * 100_000
+    path = saved(tmp_path, f'a,b\n1,"{long}"\n2,y\n')
+    assert labels(read(path))["b"] == (long.strip(), "y")
+    assert read(saved(tmp_path, f'"{long}",b\n1,2\n')).names == (long.strip(), "b")
+    with pytest.raises(ValueError, match=r"line 100003 of .* has 3 cells, where the first has 2"):
+        read(saved(tmp_path, f'a,b\n1,"{long}"\n2,y,z\n'))
+
+
 def test_text_with_other_signs_in_it(tmp_path: Path) -> None:
     assert read(saved(tmp_path, "name;said\nx;yes, of course\ny;no\n")).names == ("name", "said")
     assert read(saved(tmp_path, 'name,said\nx,"a;b;c"\ny,"d;e"\n')).names == ("name", "said")
