@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -590,15 +592,50 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     merged = _without_numbers(joined, source.words).dictionary_encode()
     distinct = merged.dictionary
     kind = np.min_scalar_type(-len(distinct) - 1)  # leaves room for code + 1
-    places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last entry is for index -1, a null
-    begins = np.cumsum([0, *map(len, values)])
+    places, begins = _indices(merged.indices), np.cumsum([0, *map(len, values)])
+    order = _declared_order(
+        chunks, [places[begin : begin + len(one)] for begin, one in zip(begins, values, strict=False)]
+    )
+    if order:
+        places = np.append(np.argsort(order), -1)[places].astype(np.int32)
+        distinct = distinct.take(pa.array(order))
+    places = np.append(places, np.int32(-1)).astype(kind)  # the last entry is for index -1, a null
     parts = [
         places[np.where(indices < 0, -1, indices + begin)] for (indices, _), begin in zip(pairs, begins, strict=False)
     ]
     make = (lambda: _float_labels(distinct)) if floats else distinct.to_pylist
-    ordered = all(pa.types.is_dictionary(chunk.type) and chunk.type.ordered for chunk in chunks)
     labels, coded = Labels(len(distinct), make), not floats and _any_matches(distinct, "^[+-]?0[0-9]")
-    return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
+    declared = name in source.declared
+    return Column(name, np.concatenate(parts), labels, bool(order), declared, _numbers(distinct), coded)
+
+
+def _declared_order(chunks: "Sequence[pa.Array]", places: Sequence[NDArray[np.int32]]) -> list[int]:
+    """Return the order of the values, given the places of each chunk's categories among them.
+
+    It is that which ordered categoricals declare; empty if the chunks are none, or do not agree on a single order.
+    """
+    import pyarrow as pa
+
+    own = [(chunk.type, found) for chunk, found in zip(chunks, places, strict=True) if not pa.types.is_null(chunk.type)]
+    if not all(pa.types.is_dictionary(kind) and kind.ordered for kind, _ in own):
+        return []
+    sorter = TopologicalSorter[int]()
+    for categories in {tuple(dict.fromkeys(found[found >= 0].tolist())) for _, found in own}:
+        for category in categories[:1]:
+            sorter.add(category)
+        for before, after in pairwise(categories):
+            sorter.add(after, before)
+    order: list[int] = []
+    try:
+        sorter.prepare()
+    except CycleError:
+        return []
+    while ready := sorter.get_ready():
+        order += ready
+        sorter.done(*ready)
+        if len(ready) > 1:
+            return []
+    return order
 
 
 def without_labels(name: str, kind: "pa.DataType", error: Exception) -> ValueError:
