@@ -197,8 +197,12 @@ def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
 
 
 def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled: NDArray[np.float64]) -> _Kind:
-    values = np.unique(spelled[np.flatnonzero(counts[:-1])])
-    n_values, n, bins = len(values), int(counts[:-1].sum()), choices.bins_of(column.name)
+    seen, bins = np.flatnonzero(counts[:-1]), choices.bins_of(column.name)
+    values = np.unique(spelled[seen])
+    n_values, n = len(values), int(counts[:-1].sum())
+    if n_values < len(seen) and n_values <= (bins if isinstance(bins, int | np.integer) else _FEW):
+        # Numbers written in several ways, or too large for doubles, are states of their own.
+        n_values = len({plain_label(column.labels[place]) for place in seen.tolist()})
     if n_values == 1:
         return _Kind(column, counts, CONSTANT)
     named = choices.names(column.name)
@@ -211,6 +215,8 @@ def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled
     few = n_values <= _FEW and (n >= _CASES_A_VALUE * n_values or (is_whole and n_values <= _FEW_WHOLE))
     if bins == "auto" and few and not named:
         return _Kind(column, counts, STATES)
+    if len(values) == 1:  # nothing to cut
+        return _Kind(column, counts, _kind_of_texts(n, n_values, [column.labels[place] for place in seen.tolist()]))
     return _Kind(column, counts, BINS, _numbers(column, counts, spelled), bins)
 
 

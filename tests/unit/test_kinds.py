@@ -96,6 +96,25 @@ def test_small_tables() -> None:
     assert [(column.kind, column.n_missing) for column in describe(gone).columns] == [("constant", 2), ("states", 0)]
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "n_states"),
+    [
+        (["1", "1.0", "1"] * 4, "constant", 1),
+        (["1", "1.00", "1e0"] * 4, "states", 3),
+        ([str(2**53), str(2**53 + 1)] * 4, "states", 2),  # one number as doubles
+        ([str(2**53), str(2**53 + 2)] * 4, "states", 2),
+        ([str(2**60 + k) for k in range(100)], "identifier", None),
+        ([str(2**60 + k) for k in range(300)], "bins", 2),
+    ],
+)
+def test_numbers_written_in_several_ways_or_too_large_for_doubles(
+    cells: list[str], kind: str, n_states: int | None
+) -> None:
+    (column,) = describe(pd.DataFrame({"x": cells})).columns
+    assert column.kind == kind
+    assert (column.variable and column.variable.n_states) == n_states
+
+
 def test_a_few_words_among_numbers_are_told(tmp_path: Path) -> None:
     ages = [str(18 + i % 40) for i in range(N - 2)] + ["unknown", "unknown"]
     rooms = ["1", "2", "3", "more"] * (N // 4)
