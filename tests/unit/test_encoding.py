@@ -18,6 +18,7 @@ from pyarrow import parquet
 from leafwise.binning import cut_points, interval_labels
 from leafwise.encoding import read, write
 from leafwise.table import MISSING, Table, Variable
+from leafwise.writing import write_columns
 
 
 def rows(table: Table) -> list[tuple[str, ...]]:
@@ -765,6 +766,17 @@ def test_law_any_labels_are_read_back(cells: list[tuple[str | None, str | None]]
             again = read(Path(folder) / name, missing="state")
         assert rows(again) == rows(table)
         assert labels(again) == labels(table)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt.gz"])
+@pytest.mark.parametrize("names", [("a;b",), ("a|b",), ("a;b", "c|d"), ("a;b", "c,d"), ("b c;", "e")])
+def test_names_with_other_signs_are_read_back(tmp_path: Path, names: tuple[str, ...], name: str) -> None:
+    table = read(pa.table([pa.array(["x;y", "z|w"])] * len(names), names=names))
+    write(table, tmp_path / name)
+    again = read(tmp_path / name)
+    assert (again.names, rows(again)) == (names, rows(table))
+    write_columns({name: ["x;y", "z|w"] for name in names}, tmp_path / name)
+    assert read(tmp_path / name).names == names
 
 
 def test_parquet_keeps_the_order_of_states(tmp_path: Path) -> None:
