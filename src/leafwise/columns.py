@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -563,13 +564,12 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
 
 
 def _object_text(cell: object) -> str | None:
-    if cell is None or type(cell).__name__ == "NAType":
+    is_nan = isinstance(cell, float | np.generic | Decimal) and cell != cell  # or NaT
+    if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, float | np.floating):
-        return None if np.isnan(cell) else number_label(float(cell))
-    return str(cell)
+    return number_label(float(cell)) if isinstance(cell, float | np.floating) else str(cell)
 
 
 # Arrow chunks to codes

@@ -1,6 +1,7 @@
 import gzip
 import subprocess
 import sys
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -423,6 +424,8 @@ def test_a_bad_frame_is_one_clear_line(frame: Any, message: str) -> None:
         (np.array([[1, "x"], [None, "y"]], object), [("1", "x"), (MISSING, "y")]),
         (np.array([[1, None], ["x", True], [2.0, 2.5]], object), [("1", MISSING), ("x", "true"), ("2", "2.5")]),
         (np.array([["u", np.nan], [3, pd.NA]], object), [("u", MISSING), ("3", MISSING)]),
+        (np.array([["u", pd.NaT], [3, np.datetime64("NaT")]], object).T, [("u", "3"), (MISSING, MISSING)]),
+        (np.array([["u"], [3], [Decimal("NaN")]], object), [("u",), ("3",), (MISSING,)]),
         (np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]), [("1", MISSING), ("3", "4")]),
         (np.array([["2020-01-02"], ["2020-01-01"]], "datetime64[D]"), [("2020-01-02",), ("2020-01-01",)]),
     ],
