@@ -201,6 +201,16 @@ def test_dates_within_a_second_are_told_apart() -> None:
         read(pd.DataFrame({"seen": [f"2024-01-31T12:00:00.0000000{k}" for k in range(40)]}), dates="bins")
 
 
+def test_long_labels_and_those_of_many_lines_are_described_in_one() -> None:
+    long = "very " * 20 + "much"
+    frame = pd.DataFrame({"two\nlines": ["a\nb", "c", "c"] * 9, "long": [long, "no", long] * 9, "yes": [long] * 27})
+    assert str(describe(frame)).splitlines()[3:6] == [
+        r"two\nlines  states         2        0  a\nb, c",
+        "long        states         2        0  no, ...",
+        f"yes         constant       1        0  {long[:60]}...",
+    ]
+
+
 def test_what_is_read_is_described_as_it_is_read() -> None:
     frame = people()[FIT]
     table, found = read_and_describe(frame, target="ill")
