@@ -65,8 +65,8 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
         if absent:
             raise AdvisedError(
                 f"{opened.title} lacks column{'s' * (len(absent) > 1)} {some(absent, 5)}, which the variables need "
-                f"(it has {some(opened.names, 5)}): add them, or if it has no header pass ",
-                ("header", False),
+                f"(it has {some(opened.names, 5)}): add them",
+                Advice(", or if it has no header pass ", ("header", False)) if opened.told else "",
             )
         return [
             opened.column(places[variable.name]) if variable.name in places else Column(variable.name, nothing, ())

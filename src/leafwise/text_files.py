@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from leafwise.errors import AdvisedError, check_type
+from leafwise.errors import Advice, AdvisedError, check_type
 from leafwise.table import first_repeated
 
 if TYPE_CHECKING:
@@ -422,21 +422,18 @@ def _header(title: str, row: list[str]) -> tuple[str, ...]:
     """The names of columns; an empty first name is that of pandas' index."""
     if not row[0].strip() and len(row) > 1:
         row = [UNNAMED, *row[1:]]
-    return check_names(title, row)
+    return check_names(title, row, Advice(", or if the first row is a case pass ", ("header", False)))
 
 
-def check_names(title: str, names: list[str]) -> tuple[str, ...]:
+def check_names(title: str, names: list[str], advice: Advice | str = "") -> tuple[str, ...]:
     """The names without surrounding blanks; an error if one is empty or repeated."""
     stripped = tuple(name.strip() for name in names)
     if "" in stripped:
         raise ValueError(f"column {stripped.index('') + 1} of {title} has an empty name: name it, or leave it out")
     if len(set(stripped)) < len(stripped):
         twice = first_repeated(stripped)
-        raise AdvisedError(
-            f"{stripped.count(twice)} columns of {title} are called {twice!r}, where names must differ: rename them, "
-            "or if the first row is a case pass ",
-            ("header", False),
-        )
+        told = f"{stripped.count(twice)} columns of {title} are called {twice!r}, where names must differ: rename them"
+        raise AdvisedError(told, advice)
     return stripped
 
 

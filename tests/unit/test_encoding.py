@@ -120,7 +120,7 @@ def test_a_wide_file_of_bits(tmp_path: Path) -> None:
         ("a,b\n\n\n", "has a header and no cases"),
         ("a,b\n1,2\n\n3\n", r"line 4 of '.*' has 1 cell, where the first has 2"),
         ("a,b\n1,2\n1,2,3\n", r"line 3 of '.*' has 3 cells, where the first has 2"),
-        ("a,b,a\n1,2,3\n", "2 columns of '.*' are called 'a'"),
+        ("a,b,a\n1,2,3\n", "2 columns of '.*' are called 'a', .*: rename them, or if the first .* pass header=False$"),
         ("a,,c\n1,2,3\n", "column 2 of '.*' has an empty name"),
         ("a, \n1,2\n", "column 2 of '.*' has an empty name"),
         (b"a,b\n\x81,2\n", r"is neither UTF-8, UTF-16 nor Windows-1252: say which it is with encoding='latin-1'"),
@@ -392,7 +392,7 @@ def test_too_many_states() -> None:
         (pl.DataFrame({"a": []}), "the frame has no rows"),
         (pd.DataFrame(), "the frame has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "(?i)duplicate|are called 'a'"),
-        (pa.table([[1], [2]], names=["a", "a"]), "2 columns of the frame are called 'a'"),
+        (pa.table([[1], [2]], names=["a", "a"]), "2 columns of the frame are called 'a', .*: rename them$"),
         (pa.table([[1], [2]], names=["a", ""]), "column 2 of the frame has an empty name"),
         (pd.DataFrame({"a": [1, "x"]}), "DataFrame cannot be read .*column a.*pass a frame .* one plain type each"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names.*names of their own"),
@@ -651,6 +651,10 @@ def test_columns_that_are_needed_are_named(tmp_path: Path) -> None:
         ValueError, match=r"lacks columns 'colour', 'n', which the variables need \(it has 'age', 'x'\)"
     ):
         read(saved(tmp_path, "age,x\n1,2\n"), variables=KNOWN)
+    with pytest.raises(ValueError, match=r": add them, or if it has no header pass header=False$"):
+        read(saved(tmp_path, "age,x\n1,2\n"), variables=KNOWN)
+    with pytest.raises(ValueError, match=r": add them$"):
+        read(pa.table({"age": [1], "x": [2]}), variables=KNOWN)
 
 
 def test_unseen_labels_are_named_and_counted() -> None:
