@@ -160,6 +160,7 @@ def sample(
     from leafwise.columns import check_ending
     from leafwise.encoding import write
     from leafwise.inference.sampling import sample as draw
+    from leafwise.replacing import replaced
 
     if output is not None:
         check_output(output, model)
@@ -180,7 +181,7 @@ def sample(
             _write_to(stream, table)
         return
     if is_device:
-        with output.open("wb") as stream:
+        with replaced(output) as stream:
             _write_to(stream, table)
     else:
         write(table, output)
