@@ -187,6 +187,13 @@ def test_predict_writes_probabilities_for_every_row(leafwise, model, data, tmp_p
         )
 
 
+@pytest.mark.parametrize("command", ["predict", "impute"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(leafwise, model, tmp_path, command):
+    options = ["--target", "rain"] if command == "predict" else []
+    complaint = leafwise(command, model, tmp_path / "none.csv", *options, "-o", tmp_path / "out.json").complaint
+    assert "out.json' ends in '.json', which is no kind of data file here" in complaint
+
+
 def test_new_labels_may_be_missing_cells_wherever_these_are_summed_over(leafwise, model, tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,heavy,yes,yes\n")
