@@ -656,6 +656,8 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
     distinct = chunk.dictionary
     if _are_intervals(distinct.type):
         distinct = _interval_texts(distinct)
+    elif isinstance(distinct.type, pa.BaseExtensionType):  # such as pandas' periods, stored as numbers
+        raise pa.ArrowNotImplementedError("only how its values are stored is known")
     elif _is_view(distinct.type):
         distinct = distinct.cast(pa.large_binary() if pa.types.is_binary_view(distinct.type) else pa.large_string())
     return _indices(chunk.indices.cast(pa.int32())), distinct

@@ -392,6 +392,10 @@ def test_too_many_states() -> None:
         (pl.DataFrame({"a": []}), "the frame has no rows"),
         (pd.DataFrame(), "the frame has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "(?i)duplicate|are called 'a'"),
+        (
+            pd.DataFrame({"a": pd.Categorical(pd.period_range("2024-01", periods=2, freq="M"))}),
+            "column 'a' holds dictionary.*period.*, which has no labels: turn it into text",
+        ),
         (pa.table([[1], [2]], names=["a", "a"]), "2 columns of the frame are called 'a', .*: rename them$"),
         (pa.table([[1], [2]], names=["a", ""]), "column 2 of the frame has an empty name"),
         (pd.DataFrame({"a": [1, "x"]}), "DataFrame cannot be read .*column a.*pass a frame .* one plain type each"),
