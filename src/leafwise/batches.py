@@ -372,6 +372,15 @@ def _type(kind: "pa.DataType") -> str:
     return "date or time" if types.is_temporal(kind) else "text"
 
 
+def _as_numbers(values: "pa.Array") -> "pa.Array":
+    """Return dates and times as the numbers that Arrow stores, since Python's have limits; other values as they are."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(values.type) or values.type.bit_width > 64:
+        return values
+    return values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
+
+
 def _whole_numbers(numbers: NDArray[np.int64]) -> "pa.Array":
     import pyarrow as pa
 
@@ -390,12 +399,15 @@ class _Values:
 
     @property
     def seen(self) -> "pa.Array | None":
-        """The values, in the order of their codes; None if there are too many."""
+        """The values, in the order of their codes, as categories if they are ordered; None if there are too many."""
         import pyarrow as pa
 
         if self._wide is not None:
             return None
-        return pa.concat_arrays(self._pieces) if self._pieces else pa.nulls(0)
+        values = pa.concat_arrays(self._pieces) if self._pieces else pa.nulls(0)
+        if not self._pieces or not self._ordered:
+            return values
+        return pa.DictionaryArray.from_arrays(_whole_numbers(np.arange(len(values))), values, ordered=True)
 
     def add(self, chunk: "pa.Array", row: Bytes, begin: int) -> None:
         """Pack cells into a row, from `begin` on."""
@@ -403,7 +415,8 @@ class _Values:
 
         if not len(chunk):
             return
-        self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
+        if not pa.types.is_null(chunk.type):
+            self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
         if self._wide is None and pa.types.is_null(chunk.type):
             row[begin:] = _MISSING
             self.counts[_MISSING] += len(chunk)
@@ -455,8 +468,10 @@ class _Values:
             values = values.cast(pa.int64())
         if len(values) > _MOST or (self._pieces and self._pieces[0].type != values.type):
             return False
-        found, new = values.to_pylist(), []
+        found, new = _as_numbers(values).to_pylist(), []
         keys = [value.hex() if isinstance(value, float) else value for value in found]  # 0.0 is not -0.0, NaN is NaN
+        if self._ordered and not self._continues([key for key in keys if key is not None]):
+            return False
         for place, key in enumerate(keys):
             if key is not None and key not in self._codes:
                 self._codes[key] = 0
@@ -477,6 +492,14 @@ class _Values:
         np.copyto(out, cells, casting="unsafe")  # a missing cell, -1, is byte 255
         self._take(table, _tally(out, len(values), chunk.null_count > 0), out)
         return True
+
+    def _continues(self, keys: list[Any]) -> bool:
+        """Return whether ordered categories are in the order of their codes, with new ones after all that are known."""
+        known = [self._codes[key] for key in keys if key in self._codes]
+        has_new = len(known) < len(keys)
+        if known != sorted(known) or any(key not in self._codes for key in keys[: len(known)]):
+            return False
+        return not has_new or not self._codes or (bool(known) and known[-1] == len(self._codes) - 1)
 
     def _take(self, table: bytearray, counts: list[int], out: Bytes) -> None:
         """Recode bytes by a table, and add their counts to those of its codes."""
@@ -501,7 +524,8 @@ class _Values:
         bits = np.packbits(packed != _MISSING, bitorder="little")
         buffers = [pa.py_buffer(bits), pa.py_buffer(packed.copy())]
         indices = pa.Array.from_buffers(pa.int8(), len(packed), buffers)
-        self._wide.append(pa.DictionaryArray.from_arrays(indices, pa.concat_arrays(self._pieces)))
+        values = pa.concat_arrays(self._pieces)
+        self._wide.append(pa.DictionaryArray.from_arrays(indices, values, ordered=self._ordered))
 
     def column(self, source: Source, name: str, row: Bytes) -> Column:
         """Return the column, whose codes are in this row if they are bytes."""
@@ -519,4 +543,4 @@ class _Values:
         if (codes[:n] != np.arange(n)).any():
             recode(row, codes)
         counts = np.append(counts[: len(found.labels)], counts[_MISSING])
-        return replace(found, codes=row.view(np.int8), counts=counts, ordered=self._ordered)
+        return replace(found, codes=row.view(np.int8), counts=counts, ordered=self._ordered and n > 0)

@@ -6,7 +6,7 @@ A cut point belongs to the bin on its right: "< 2.5", "2.5 to 5" and ">= 5" are 
 5, and from 5 on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import isfinite
 
@@ -91,7 +91,9 @@ def _uniform_cuts(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float6
     return np.extract(cuts > values[0], cuts)
 
 
-def interval_labels(cuts: tuple[float, ...], spell: Callable[[float], str] | None = None) -> tuple[str, ...]:
+def interval_labels(
+    cuts: tuple[float, ...], spell: Callable[[Sequence[float]], list[str]] | None = None
+) -> tuple[str, ...]:
     """One label per bin, with enough digits to tell cut points apart. `spell`: formats those that are not numbers.
 
     >>> interval_labels((2.5, 5.0))
@@ -102,10 +104,10 @@ def interval_labels(cuts: tuple[float, ...], spell: Callable[[float], str] | Non
     return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
 
 
-def cut_texts(cuts: tuple[float, ...], spell: Callable[[float], str] | None = None) -> list[str]:
+def cut_texts(cuts: Sequence[float], spell: Callable[[Sequence[float]], list[str]] | None = None) -> list[str]:
     """The cut points as in the labels of the bins."""
     if spell is not None:
-        return [spell(cut) for cut in cuts]
+        return spell(cuts)
     for digits in range(6, 17):
         texts = [number_label(cut if cut.is_integer() else float(f"{cut:.{digits}g}")) for cut in cuts]
         if len(set(texts)) == len(texts):

@@ -12,7 +12,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -141,18 +144,22 @@ class Source:
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Source":
         """Select rows, given in ascending order, possibly repeated."""
-        return replace(self, cells=tuple(_of_rows(chunks, rows) for chunks in self.cells))
+        named = zip(self.names, self.cells, strict=True)
+        return replace(self, cells=tuple(_of_rows(name, chunks, rows) for name, chunks in named))
 
 
-def _of_rows(chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[pa.Array, ...]":
+def _of_rows(name: str, chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[pa.Array, ...]":
     import pyarrow as pa
 
     begins = np.cumsum([0, *map(len, chunks)])
     places = np.searchsorted(rows, begins)
-    return tuple(
-        chunk.take(pa.array(rows[first:last] - begin))
-        for chunk, begin, first, last in zip(chunks, begins, places, places[1:], strict=False)
-    )
+    try:
+        return tuple(
+            (encoded(chunk) if _is_view(chunk.type) else chunk).take(pa.array(rows[first:last] - begin))
+            for chunk, begin, first, last in zip(chunks, begins, places, places[1:], strict=False)
+        )
+    except pa.ArrowNotImplementedError as error:
+        raise without_labels(name, chunks[0].type, error) from None
 
 
 Kept = Callable[[Source], Source]  # selects columns of a source, which may have no rows
@@ -331,7 +338,7 @@ def check_ending(path: Path) -> None:
 def _open_bytes(data: bytes, title: str, how: Format, *, packed: bool = False) -> Source:
     if packed or data.startswith(b"\x1f\x8b"):
         data = unpacked(data, title, how.most_bytes)
-    if data.startswith(b"PAR1"):
+    if data.startswith(b"PAR1") and b"\0" in data:  # no text, whose first column may be called PAR1
         import pyarrow as pa
 
         return _open_parquet(pa.BufferReader(data), title, len(data), how)
@@ -557,15 +564,12 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
 
 
 def _object_text(cell: object) -> str | None:
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(cell, np.datetime64 | np.timedelta64) and np.isnat(cell):
+    is_nan = isinstance(cell, float | np.generic | Decimal) and cell != cell  # or NaT
+    if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, float | np.floating):
-        return None if np.isnan(cell) else number_label(float(cell))
-    return str(cell)
+    return number_label(float(cell)) if isinstance(cell, float | np.floating) else str(cell)
 
 
 # Arrow chunks to codes
@@ -588,15 +592,50 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     merged = _without_numbers(joined, source.words).dictionary_encode()
     distinct = merged.dictionary
     kind = np.min_scalar_type(-len(distinct) - 1)  # leaves room for code + 1
-    places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last entry is for index -1, a null
-    begins = np.cumsum([0, *map(len, values)])
+    places, begins = _indices(merged.indices), np.cumsum([0, *map(len, values)])
+    order = _declared_order(
+        chunks, [places[begin : begin + len(one)] for begin, one in zip(begins, values, strict=False)]
+    )
+    if order:
+        places = np.append(np.argsort(order), -1)[places].astype(np.int32)
+        distinct = distinct.take(pa.array(order))
+    places = np.append(places, np.int32(-1)).astype(kind)  # the last entry is for index -1, a null
     parts = [
         places[np.where(indices < 0, -1, indices + begin)] for (indices, _), begin in zip(pairs, begins, strict=False)
     ]
     make = (lambda: _float_labels(distinct)) if floats else distinct.to_pylist
-    ordered = all(pa.types.is_dictionary(chunk.type) and chunk.type.ordered for chunk in chunks)
     labels, coded = Labels(len(distinct), make), not floats and _any_matches(distinct, "^[+-]?0[0-9]")
-    return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
+    declared = name in source.declared
+    return Column(name, np.concatenate(parts), labels, bool(order), declared, _numbers(distinct), coded)
+
+
+def _declared_order(chunks: "Sequence[pa.Array]", places: Sequence[NDArray[np.int32]]) -> list[int]:
+    """Return the order of the values, given the places of each chunk's categories among them.
+
+    It is that which ordered categoricals declare; empty if the chunks are none, or do not agree on a single order.
+    """
+    import pyarrow as pa
+
+    own = [(chunk.type, found) for chunk, found in zip(chunks, places, strict=True) if not pa.types.is_null(chunk.type)]
+    if not all(pa.types.is_dictionary(kind) and kind.ordered for kind, _ in own):
+        return []
+    sorter = TopologicalSorter[int]()
+    for categories in {tuple(dict.fromkeys(found[found >= 0].tolist())) for _, found in own}:
+        for category in categories[:1]:
+            sorter.add(category)
+        for before, after in pairwise(categories):
+            sorter.add(after, before)
+    order: list[int] = []
+    try:
+        sorter.prepare()
+    except CycleError:
+        return []
+    while ready := sorter.get_ready():
+        order += ready
+        sorter.done(*ready)
+        if len(ready) > 1:
+            return []
+    return order
 
 
 def without_labels(name: str, kind: "pa.DataType", error: Exception) -> ValueError:
@@ -615,8 +654,13 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
         return np.full(len(chunk), -1, np.int32), text_array([])
     chunk = encoded(chunk)
     distinct = chunk.dictionary
-    texts = _interval_texts(distinct) if _are_intervals(distinct.type) else distinct
-    return _indices(chunk.indices.cast(pa.int32())), texts
+    if _are_intervals(distinct.type):
+        distinct = _interval_texts(distinct)
+    elif isinstance(distinct.type, pa.BaseExtensionType):  # such as pandas' periods, stored as numbers
+        raise pa.ArrowNotImplementedError("only how its values are stored is known")
+    elif _is_view(distinct.type):
+        distinct = distinct.cast(pa.large_binary() if pa.types.is_binary_view(distinct.type) else pa.large_string())
+    return _indices(chunk.indices.cast(pa.int32())), distinct
 
 
 def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
@@ -626,6 +670,13 @@ def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
     if pa.types.is_dictionary(chunk.type):
         return chunk
     return (_interval_texts(chunk) if _are_intervals(chunk.type) else chunk).dictionary_encode()
+
+
+def _is_view(kind: "pa.DataType") -> bool:
+    """Return whether these are texts or bytes as polars hands them out, which Arrow cannot take by their places."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def _are_intervals(kind: "pa.DataType") -> bool:

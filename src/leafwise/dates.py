@@ -1,7 +1,7 @@
 """Dates in labels: converted to numbers of days since 1970, and back. Knows NumPy and nothing else."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ _YEAR_FIRST = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}})({_TIME})")
 _DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}})({_TIME})")
 _ANY = re.compile(rf"(?:{_YEAR_FIRST.pattern}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}}){_TIME})")
 _SECONDS = 86_400
-MOST_DAYS = 4_000_000  # from 1970: more than to any date with a year of four digits
+MICROSECONDS = 86_400_000_000  # of a day
 
 
 def are_dates(texts: Iterable[str]) -> bool:
@@ -26,7 +26,7 @@ def are_dates(texts: Iterable[str]) -> bool:
 def day(text: str) -> float | None:
     """The days since 1970 of a date with its year first, or with points: 2024-01-31, 2024-01-31T12:30, 31.1.2024.
 
-    None for anything else. Time zones are ignored.
+    None for anything else. Time zones are ignored, and so are fractions of a microsecond.
 
     >>> day("1970-01-02"), day("2.1.1970 12:00"), day("1/2/1970"), day("2024-02-31")
     (1.0, 1.5, None, None)
@@ -40,10 +40,10 @@ def day(text: str) -> float | None:
     clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:] if time[:1] in ("T", " ") else "0:00"
     hour, rest = clock.split(":", 1)
     try:
-        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "s")
+        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "us")
     except ValueError:
         return None
-    return float(moment.astype(np.int64)) / _SECONDS
+    return float(moment.astype(np.int64)) / MICROSECONDS
 
 
 def days(texts: Iterable[str]) -> NDArray[np.float64] | None:
@@ -56,11 +56,17 @@ def days(texts: Iterable[str]) -> NDArray[np.float64] | None:
     return None if None in found else np.array(found, np.float64)
 
 
-def date_label(days: float) -> str:
-    """The date of a number of days since 1970, with the time unless it is midnight.
+def date_labels(days: Sequence[float]) -> list[str]:
+    """The dates of numbers of days since 1970, with the time unless it is midnight, and digits to tell them apart.
 
-    >>> date_label(1.0), date_label(1.5)
-    ('1970-01-02', '1970-01-02T12:00:00')
+    >>> date_labels([1.0, 1.5]), date_labels([1.5, 1.5 + 0.25 / 86_400])
+    (['1970-01-02', '1970-01-02T12:00:00'], ['1970-01-02T12:00:00.000', '1970-01-02T12:00:00.250'])
     """
-    moment = np.datetime64(round(days * _SECONDS), "s")
-    return str(moment.astype("datetime64[D]") if float(days).is_integer() else moment)
+    texts: list[str] = []
+    for unit, parts in (("s", 1), ("ms", 10**3), ("us", 10**6)):
+        ticks = np.rint(np.array(days) * _SECONDS * parts).astype(np.int64)
+        pairs = zip(days, ticks.astype(f"datetime64[{unit}]"), strict=True)
+        texts = [str(moment.astype("datetime64[D]") if float(day).is_integer() else moment) for day, moment in pairs]
+        if len(set(texts)) == len(texts):
+            break
+    return texts

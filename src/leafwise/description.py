@@ -15,6 +15,7 @@ from leafwise.table import Variable, many, shortened
 
 _MOST_SIGNS = 60  # characters of the states listed
 _MOST_NAMES = 12  # in a line of the summary
+_IN_LINE = {ord(sign): repr(sign)[1:-1] for sign in "\n\r\t"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class ReadColumn:
         labels = self.variable.labels
         text = ", ".join(labels)
         if len(text) > _MOST_SIGNS:
-            text = text[:_MOST_SIGNS].rpartition(", ")[0] + ", ..."
+            whole, comma, cut = text[:_MOST_SIGNS].rpartition(", ")
+            text = f"{whole}{comma}..." if comma else f"{cut}..."
         if self.variable.cuts:
             text = f"{len(self.variable.cuts) + 1} bins: {text}"
         return f"{text} (says the same as {self.copy_of})" if self.copy_of else text
@@ -94,7 +96,7 @@ class Description:
 
     def text(self, *, in_options: bool = False) -> str:
         """One line per column, and advice; `in_options`: advice with command-line options."""
-        rows = [_HEADS, *self._rows()]
+        rows = [[cell.translate(_IN_LINE) for cell in row] for row in (_HEADS, *self._rows())]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = []
         for row in rows:

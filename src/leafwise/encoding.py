@@ -166,6 +166,8 @@ def read_weighted(
     if rows is not None:
         return (*_read_opened(opened.of_rows(rows), options), None)
     rows = np.flatnonzero((found > 0) & _will_stay(opened, options))
+    if not len(rows):  # reading the others tells why
+        rows = np.flatnonzero(found)
     table, understood = _read_opened(opened.of_rows(rows), options)
     return table, understood, checked_weights(found[rows], table.n_cases)
 

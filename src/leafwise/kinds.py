@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plain_label
 from leafwise.columns import Column
-from leafwise.dates import are_dates, date_label, days
+from leafwise.dates import are_dates, date_labels, days
 from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
 from leafwise.errors import Advice, AdvisedError
 from leafwise.table import MISSING, MOST_STATES, Variable, index_of
@@ -175,13 +175,13 @@ def _kind(column: Column, counts: Integers, choices: Choices) -> _Kind:
         return _Kind(column, counts, STATES)
     if column.numbers is not None and (choices.names(column.name) or not column.coded):
         return _kind_of_numbers(column, counts, choices, column.numbers)
+    looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
+    if are_dates(looked_at):
+        return _kind_of_dates(column, counts, choices)
     if choices.names(column.name):
         words = [text for text in column.labels if number(text) is None] or list(column.labels)
         found = some(sorted(words), 3)
         raise ValueError(f"column {column.name!r} is not numeric (it has {found}): take it out of bins")
-    looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
-    if are_dates(looked_at):
-        return _kind_of_dates(column, counts, choices)
     return _Kind(column, counts, _kind_of_texts(int(counts[:-1].sum()), len(seen), looked_at))
 
 
@@ -197,8 +197,12 @@ def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
 
 
 def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled: NDArray[np.float64]) -> _Kind:
-    values = np.unique(spelled[np.flatnonzero(counts[:-1])])
-    n_values, n, bins = len(values), int(counts[:-1].sum()), choices.bins_of(column.name)
+    seen, bins = np.flatnonzero(counts[:-1]), choices.bins_of(column.name)
+    values = np.unique(spelled[seen])
+    n_values, n = len(values), int(counts[:-1].sum())
+    if n_values < len(seen) and n_values <= (bins if isinstance(bins, int | np.integer) else _FEW):
+        # Numbers written in several ways, or too large for doubles, are states of their own.
+        n_values = len({plain_label(column.labels[place]) for place in seen.tolist()})
     if n_values == 1:
         return _Kind(column, counts, CONSTANT)
     named = choices.names(column.name)
@@ -211,6 +215,8 @@ def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled
     few = n_values <= _FEW and (n >= _CASES_A_VALUE * n_values or (is_whole and n_values <= _FEW_WHOLE))
     if bins == "auto" and few and not named:
         return _Kind(column, counts, STATES)
+    if len(values) == 1:  # nothing to cut
+        return _Kind(column, counts, _kind_of_texts(n, n_values, [column.labels[place] for place in seen.tolist()]))
     return _Kind(column, counts, BINS, _numbers(column, counts, spelled), bins)
 
 
@@ -241,7 +247,7 @@ def _kind_of_dates(column: Column, counts: Integers, choices: Choices) -> _Kind:
         whole = are_dates(column.labels[i] for i in seen[_LOOKED_AT:].tolist())
         return _Kind(column, counts, DATES if whole else IDENTIFIER)
     found = days(column.labels[i] for i in seen.tolist())
-    if found is None:
+    if found is None or (found == found[0]).all():  # nothing to cut
         return _Kind(column, counts, DATES)
     spelled = np.zeros(len(column.labels))
     spelled[seen] = found
@@ -307,7 +313,7 @@ def _variable(kind: _Kind, cuts: tuple[float, ...]) -> tuple[Variable | None, In
     states = np.zeros(len(counts), np.int64)
     is_numeric = column.numbers is not None
     if cuts and kind.numbers is not None:
-        labels = interval_labels(cuts, date_label) if kind.is_date else interval_labels(cuts)
+        labels = interval_labels(cuts, date_labels) if kind.is_date else interval_labels(cuts)
         bins = np.append(np.searchsorted(cuts, kind.numbers.values, side="right"), 0)
         states[column.codes] = bins[kind.numbers.places]
     else:

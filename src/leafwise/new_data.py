@@ -3,6 +3,8 @@
 Knows columns, tables, numbers and dates in labels, and the treatment of missing cells.
 """
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.batches import recode
-from leafwise.binning import number, number_label
+from leafwise.binning import number
 from leafwise.columns import Column, Source
-from leafwise.dates import MOST_DAYS, date_label, day
+from leafwise.dates import day
 from leafwise.errors import Advice, AdvisedError, Argument
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
+
+_CODE = re.compile(r"[+-]?0[0-9]")
 
 
 def as_known(
@@ -27,15 +31,19 @@ def as_known(
     unseen: str = "error",
     optional: Collection[str] = (),
 ) -> Table:
-    """Encode the cases of a source, or of a table, in the states of these variables; optional ones may be absent."""
+    """Encode the cases of a source, or of a table, in the states of these variables.
+
+    Optional ones may be absent, or have labels that are not known, which are then missing.
+    """
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
-    optional = {*optional, *(variable.name for variable in variables if variable.hidden)}
+    may_lack = {*optional, *(variable.name for variable in variables if variable.hidden)}
     if isinstance(source, Table):
-        columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
+        columns = [_recoded(source, variable.name, variable.name in may_lack) for variable in variables]
     else:
-        columns = _matched(source, variables, optional)
-    return _met(columns, tuple(variables), missing, unseen, optional)
+        columns = _matched(source, variables, may_lack)
+    met = {variable.name: "missing" if variable.name in optional else unseen for variable in variables}
+    return _met(columns, tuple(variables), missing, met, may_lack)
 
 
 def _recoded(table: Table, name: str, optional: bool) -> Column:
@@ -57,8 +65,8 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
         if absent:
             raise AdvisedError(
                 f"{opened.title} lacks column{'s' * (len(absent) > 1)} {some(absent, 5)}, which the variables need "
-                f"(it has {some(opened.names, 5)}): add them, or if it has no header pass ",
-                ("header", False),
+                f"(it has {some(opened.names, 5)}): add them",
+                Advice(", or if it has no header pass ", ("header", False)) if opened.told else "",
             )
         return [
             opened.column(places[variable.name]) if variable.name in places else Column(variable.name, nothing, ())
@@ -76,7 +84,11 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
 
 
 def _met(
-    columns: list[Column], variables: tuple[Variable, ...], missing: str, unseen: str, optional: Collection[str]
+    columns: list[Column],
+    variables: tuple[Variable, ...],
+    missing: str,
+    unseen: Mapping[str, str],
+    optional: Collection[str],
 ) -> Table:
     has_state = {variable.name for variable in variables if variable.missing}.union(optional)
     checked = [column for column in columns if column.name not in has_state]
@@ -94,7 +106,8 @@ def _met(
         checked = []
     columns = complete(columns, checked, missing, SUM_OVER)
     sums = missing == "unknown"
-    met = [_known_states(column, variable, unseen, sums) for column, variable in zip(columns, variables, strict=True)]
+    pairs = zip(columns, variables, strict=True)
+    met = [_known_states(column, variable, unseen[variable.name], sums) for column, variable in pairs]
     return assembled(tuple(variable for variable, _ in met), columns, [states for _, states in met])
 
 
@@ -109,7 +122,7 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     if variable.cuts and column.numbers is not None and not is_dated(variable):
         states[seen] = np.searchsorted(variable.cuts, column.numbers[seen], side="right")
     else:
-        position = {label: state for state, label in enumerate(variable.labels)}
+        position = positions(variable)
         found = (known_state(column.labels[i], variable, position) for i in seen.tolist())
         states[seen] = [-1 if state is None else state for state in found]
     unknown = seen[states[seen] < 0]
@@ -123,23 +136,40 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     return variable, states
 
 
+def positions(variable: Variable) -> dict[str, int]:
+    """The state of each label, and of each number that a single label spells; "007" is a code, and spells none.
+
+    >>> positions(Variable("pay", ("007", "1.50", "2.0", "2.00")))
+    {'1.5': 1, '007': 0, '1.50': 1, '2.0': 2, '2.00': 3}
+    """
+    labels = {label: state for state, label in enumerate(variable.labels)}
+    spelled = [(_as_number(label), state) for label, state in labels.items() if not _CODE.match(label)]
+    often = Counter(text for text, _ in spelled)
+    return {text: state for text, state in spelled if text is not None and often[text] == 1} | labels
+
+
+def _as_number(label: str) -> str | None:
+    """One spelling for all labels that spell the same number, exactly; None if a label spells none."""
+    value = number(label)
+    return None if value is None else str(int(value)) if value == int(value) else repr(value)
+
+
 def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
     """The state of a label, in its known spelling or another: a number or date in its bin, 1.0 for 1, True for TRUE.
 
     >>> yes = Variable("active", ("FALSE", "TRUE"))
-    >>> known_state("true", yes, {"FALSE": 0, "TRUE": 1})
+    >>> known_state("true", yes, positions(yes))
     1
     """
     if label in position:
         return position[label]
     if label.lower() in ("true", "false"):
         return _boolean_state(label.lower(), variable)
+    if not variable.cuts:
+        text = _as_number(label)
+        return None if text is None else position.get(text)
     value = day(label) if is_dated(variable) else number(label)
-    if value is None:
-        return None
-    if variable.cuts:
-        return int(np.searchsorted(variable.cuts, float(value), side="right"))
-    return position.get(number_label(float(value)))
+    return None if value is None else int(np.searchsorted(variable.cuts, float(value), side="right"))
 
 
 def _boolean_state(truth: str, variable: Variable) -> int | None:
@@ -150,9 +180,7 @@ def _boolean_state(truth: str, variable: Variable) -> int | None:
 
 def is_dated(variable: Variable) -> bool:
     """Whether the cuts are days, which only the labels show."""
-    if not variable.cuts or abs(variable.cuts[0]) > MOST_DAYS:
-        return False
-    return variable.labels[0] == f"< {date_label(variable.cuts[0])}"
+    return bool(variable.cuts) and day(variable.labels[0].removeprefix("< ")) is not None
 
 
 def in_bins(variable: Variable) -> str:

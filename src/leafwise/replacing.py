@@ -30,29 +30,37 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # opening a directory raises an error
-        with target.open("wb") as file:
+        with _named(path, target), target.open("wb") as file:
             yield file
         return
     unfinished = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.part")
     _under_way.add(unfinished.name)
     try:
-        _remove_unfinished(target)
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
+        with _named(path, unfinished):
+            _remove_unfinished(target)
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                if lasting:
+                    os.fsync(file.fileno())
+            os.replace(unfinished, target)
             if lasting:
-                os.fsync(file.fileno())
-        os.replace(unfinished, target)
-        if lasting:
-            _sync_folder(target.parent)
-    except OSError as error:
-        if error.errno is not None and error.filename in (None, str(unfinished)):
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-        raise
+                _sync_folder(target.parent)
     finally:
         with suppress(OSError):  # the original error is more informative
             unfinished.unlink(missing_ok=True)
         _under_way.discard(unfinished.name)
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str], written: Path) -> Iterator[None]:
+    """Make errors in writing a file name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(written)):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        raise
 
 
 def _remove_unfinished(target: Path) -> None:

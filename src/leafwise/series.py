@@ -8,8 +8,9 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.binning import number
 from leafwise.columns import Column
-from leafwise.dates import days
+from leafwise.dates import MICROSECONDS, days
 from leafwise.description import Description
 from leafwise.encoding import NewReading, read_beside
 from leafwise.errors import Advice, AdvisedError
@@ -148,20 +149,33 @@ def _whole(column: Column) -> Integers:
 
 
 def _times(column: Column) -> Integers:
-    """The time of each row as a whole number; dates are in months or seconds."""
+    """The time of each row as a whole number; dates are in months or microseconds."""
     codes = _whole(column)
-    found = column.numbers if column.numbers is not None else days(column.labels)
-    if found is None or (column.numbers is not None and (found % 1).any()):
-        strange = column.labels[0] if found is None else column.labels[int(np.flatnonzero(found % 1)[0])]
-        raise ValueError(
-            f"column {brief(column.name)} holds {brief(strange)} as a time, and times are whole numbers, or dates such "
-            f"as 2024-01-31: number the steps"
-        )
     if column.numbers is not None:
-        return found.astype(np.int64)[codes]
+        return _numbered(column, column.numbers)[codes]
+    found = days(column.labels)
+    if found is None:
+        raise _no_time(column.name, column.labels[0])
     months = _months(found)
-    seconds = np.rint(found * 86_400).astype(np.int64)
-    return (seconds if months is None else months)[codes]
+    moments = np.rint(found * MICROSECONDS).astype(np.int64)
+    return (moments if months is None else months)[codes]
+
+
+def _numbered(column: Column, numbers: NDArray[np.float64]) -> Integers:
+    """The whole number of each label, exactly, where doubles do not tell large ones apart."""
+    strange = np.flatnonzero((numbers % 1 != 0) | (np.abs(numbers) >= 2.0**63))
+    if len(strange):
+        raise _no_time(column.name, column.labels[strange[0]])
+    if (np.abs(numbers) < 2.0**53).all():
+        return numbers.astype(np.int64)
+    return np.array([int(number(label) or 0) for label in column.labels], np.int64)
+
+
+def _no_time(name: str, label: str) -> ValueError:
+    return ValueError(
+        f"column {brief(name)} holds {brief(label)} as a time, and times are whole numbers, or dates such as "
+        f"2024-01-31: number the steps"
+    )
 
 
 def _months(found: NDArray[np.float64]) -> Integers | None:

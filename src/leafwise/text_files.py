@@ -10,12 +10,14 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
+from types import NoneType
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from leafwise.errors import AdvisedError
+from leafwise.errors import Advice, AdvisedError, check_type
 from leafwise.table import first_repeated
 
 if TYPE_CHECKING:
@@ -55,12 +57,16 @@ class Format:
     most_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"delimiter={self.delimiter!r} is not one sign between cells: use ',', ';', '|' or a tab")
+        sign = self.delimiter
+        check_type(sign, (str, NoneType), "the delimiter", "a sign between cells: use ',', ';', '|' or a tab")
+        check_type(self.encoding, (str, NoneType), "the encoding", "a name: use for example 'utf-16' or 'cp1252'")
+        check_type(self.most_bytes, (Real, NoneType), "most_bytes", "a number of bytes: use for example 2 * 10**9")
+        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in '"\r\n\0'):
+            raise ValueError(f"delimiter={sign!r} is not one ASCII sign between cells: use ',', ';', '|' or a tab")
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r} is not known: use '.' or ','")
-        if self.delimiter is not None and self.delimiter == self.decimal:
-            raise ValueError(f"{self.delimiter!r} was given for the delimiter and the decimal sign: change one of them")
+        if sign is not None and sign == self.decimal:
+            raise ValueError(f"{sign!r} was given for the delimiter and the decimal sign: change one of them")
         if self.most_bytes is not None and self.most_bytes < 1:
             raise ValueError(f"most_bytes={self.most_bytes!r} leaves no room: give the most bytes that data may take")
         if self.encoding is not None:
@@ -181,7 +187,7 @@ def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int
     separator = how.delimiter or _find_separator(sample, whole=False)
     decimal = how.decimal or _find_decimal(sample, separator)
     try:
-        rows = csv.reader(_lines(head), delimiter=separator)
+        rows = _rows(_lines(head), separator)
         first = next(row for row in rows if row)
     except csv.Error as error:
         raise ValueError(f"the first line of {title} cannot be read ({error}): check its quotes") from None
@@ -343,6 +349,12 @@ def _lines(data: Data) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
 
 
+def _rows(lines: Iterable[str], separator: str, *, strict: bool = False) -> Any:
+    """The rows as csv reads them, with cells as long as Arrow's; csv has a single limit for the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), BLOCK_BYTES))
+    return csv.reader(lines, delimiter=separator, strict=strict)
+
+
 def _sample(data: bytes) -> Iterator[str]:
     yield from _lines(data[:_SAMPLE_BYTES])
 
@@ -351,7 +363,7 @@ def _sample_rows(sample: list[str], separator: str, *, whole: bool) -> list[list
     """The first rows, except the last of a partial file, which may be cut off."""
     found = []
     try:
-        for row in csv.reader(sample, delimiter=separator):
+        for row in _rows(sample, separator):
             if row:
                 found.append(row)
             if len(found) > _SAMPLE_ROWS:
@@ -396,7 +408,7 @@ def _find_decimal(sample: list[str], separator: str) -> str:
 def _columns(
     data: bytes, title: str, separator: str, how: Format
 ) -> tuple[tuple[str, ...], tuple["pa.ChunkedArray", ...]]:
-    rows = csv.reader(_lines(data), delimiter=separator)
+    rows = _rows(_lines(data), separator)
     first = next((row for row in rows if row), None)
     if first is None:
         raise ValueError(f"{title} is empty: check where it comes from")
@@ -406,6 +418,7 @@ def _columns(
         data = data.rstrip(b"\r\n")  # in a single column, a blank line is a missing cell, except at the end
     skip = rows.line_num if how.header else 0
     if how.header and not any(i >= skip and line.strip("\r\n") for i, line in enumerate(_lines(data))):
+        _check_quotes(data, title, separator)
         raise AdvisedError(f"{title} has a header and no cases: add some, or pass ", ("header", False))
     table = _parsed(data, title, separator, places, skip)
     if b'"' in data and _runs_over_lines(table):
@@ -417,21 +430,18 @@ def _header(title: str, row: list[str]) -> tuple[str, ...]:
     """The names of columns; an empty first name is that of pandas' index."""
     if not row[0].strip() and len(row) > 1:
         row = [UNNAMED, *row[1:]]
-    return check_names(title, row)
+    return check_names(title, row, Advice(", or if the first row is a case pass ", ("header", False)))
 
 
-def check_names(title: str, names: list[str]) -> tuple[str, ...]:
+def check_names(title: str, names: list[str], advice: Advice | str = "") -> tuple[str, ...]:
     """The names without surrounding blanks; an error if one is empty or repeated."""
     stripped = tuple(name.strip() for name in names)
     if "" in stripped:
         raise ValueError(f"column {stripped.index('') + 1} of {title} has an empty name: name it, or leave it out")
     if len(set(stripped)) < len(stripped):
         twice = first_repeated(stripped)
-        raise AdvisedError(
-            f"{stripped.count(twice)} columns of {title} are called {twice!r}, where names must differ: rename them, "
-            "or if the first row is a case pass ",
-            ("header", False),
-        )
+        told = f"{stripped.count(twice)} columns of {title} are called {twice!r}, where names must differ: rename them"
+        raise AdvisedError(told, advice)
     return stripped
 
 
@@ -466,7 +476,7 @@ def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[
 def _problem(data: Data, title: str, separator: str, n_columns: int, message: str) -> str:
     """The problem of a text file that Arrow rejects, with its line if that can be determined."""
     with _lines(data) as lines:
-        rows = csv.reader(lines, delimiter=separator)
+        rows = _rows(lines, separator)
         try:
             for row in rows:
                 if row and len(row) != n_columns:
@@ -495,7 +505,7 @@ def _runs_over_lines(table: "pa.Table") -> bool:
 def _check_quotes(data: Data, title: str, separator: str) -> None:
     """Raise an error for quotes that are not closed, which turn rows into parts of a cell."""
     with _lines(data) as lines:
-        rows, begin = csv.reader(lines, delimiter=separator, strict=True), 1
+        rows, begin = _rows(lines, separator, strict=True), 1
         try:
             for _ in rows:
                 begin = rows.line_num + 1

@@ -77,7 +77,7 @@ def _write_rows(columns: Columns, file: "IO[bytes] | gzip.GzipFile", separator: 
             texts.append(["" if value != value else repr(value) for value in column.tolist()])
         else:
             texts.append([_quoted(text) for text in column])
-    lines = [separator.join(map(_quoted, columns)), *map(separator.join, zip(*texts, strict=True)), ""]
+    lines = [separator.join(map(_quoted_name, columns)), *map(separator.join, zip(*texts, strict=True)), ""]
     file.write("\n".join(lines).encode())
 
 
@@ -94,7 +94,7 @@ def _opened(target: Path) -> Iterator[IO[bytes]]:
 def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str) -> None:
     from pyarrow import compute
 
-    file.write((separator.join(_quoted(name) for name in table.names) + "\n").encode())
+    file.write((separator.join(map(_quoted_name, table.names)) + "\n").encode())
     nothing = text_array([""])[0]
     ends = [separator] * (table.n_variables - 1) + ["\n"]
     cells = [
@@ -124,6 +124,11 @@ def _cell_texts(variable: Variable, *, alone: bool) -> list[str]:
 def _quoted(text: str) -> str:
     special = text in MISSING_TOKENS or text != text.strip() or any(mark in text for mark in ',\t"\r\n')
     return '"' + text.replace('"', '""') + '"' if special else text
+
+
+def _quoted_name(name: str) -> str:
+    """Quote a name also if it holds a sign that would be found to be the delimiter, which the first row decides."""
+    return f'"{name}"' if _quoted(name) == name and any(mark in name for mark in ";|") else _quoted(name)
 
 
 def _write_parquet(table: Table, file: IO[bytes]) -> None:

@@ -191,6 +191,13 @@ def test_predict_writes_probabilities_for_every_row(leafwise, model, data, tmp_p
         )
 
 
+@pytest.mark.parametrize("command", ["predict", "impute"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(leafwise, model, tmp_path, command):
+    options = ["--target", "rain"] if command == "predict" else []
+    complaint = leafwise(command, model, tmp_path / "none.csv", *options, "-o", tmp_path / "out.json").complaint
+    assert "out.json' ends in '.json', which is no kind of data file here" in complaint
+
+
 def test_new_labels_may_be_missing_cells_wherever_these_are_summed_over(leafwise, model, tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,heavy,yes,yes\n")
@@ -217,6 +224,11 @@ def test_predict_without_the_target_with_gaps_and_with_new_labels(leafwise, mode
     found = leafwise("predict", model, rows, "--target", "wet grass", "--unseen", "missing")
     assert found.stdout.splitlines()[0] == "wet grass,p(no),p(yes)"
     assert len(found.stdout.splitlines()) == 3
+    own = tmp_path / "own.csv"  # whose cells of the target do not count, whatever they hold
+    own.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,soaked\nno,heavy,yes,\n")
+    assert leafwise("predict", model, own, "--target", "wet grass", "--unseen", "missing").stdout == found.stdout
+    own.write_text(own.read_text().replace("heavy", ""))
+    assert leafwise("predict", model, own, "--target", "wet grass").stdout == found.stdout
     assert "missing cells" in leafwise("predict", model, rows, "--target", "wet grass", "--missing", "error").complaint
     assert "no variable is called 'wet'" in leafwise("predict", model, rows, "--target", "wet").complaint
     assert "--json prints no" in leafwise("predict", model, rows, "--target", "rain", "--json").complaint

@@ -48,6 +48,8 @@ def folder(tmp_path):
     """Files of an uneven size, with labels that not all of them have."""
     table = sample(alarm(), 4000, seed=3).to_arrow()
     table = table.append_column("mixed", pa.array(np.arange(4000) // 700 * 0.5))
+    ranks = np.where(np.arange(4000) < 100, 2, np.arange(4000) % 3)
+    table = table.append_column("rank", pa.DictionaryArray.from_arrays(ranks, ["low", "mid", "high"], ordered=True))
     begins = [0, 100, 1500, 1600, 4000]
     for number, (begin, end) in enumerate(pairwise(begins)):
         parquet.write_table(table.slice(begin, end - begin), tmp_path / f"part-{number}.parquet")

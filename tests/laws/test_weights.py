@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,6 +153,19 @@ def test_a_column_of_weights_is_no_variable(tmp_path):
     assert learn(table, weights="n").names == ("SHUNT", "INTUBATION", "PULMEMBOLUS", "age")
 
 
+@pytest.mark.parametrize("scale", [1, 0.3])
+def test_weights_go_with_frames_of_polars(scale):
+    cases = frame().assign(n=frame()["n"] * scale)
+    texts = pl.from_pandas(cases).with_columns(pl.col(pl.Categorical).cast(pl.String))
+    assert learn(texts, weights="n") == learn(cases, weights="n")
+
+
+def test_a_column_without_labels_is_refused_beside_weights():
+    runs = pa.RunEndEncodedArray.from_arrays([60, 120], ["a", "b"])
+    with pytest.raises(ValueError, match=r"column 'runs' holds run_end_encoded.*, which has no labels: turn it into"):
+        learn(pa.table({"runs": runs, "n": [1] * 120}), weights="n")
+
+
 def test_rows_with_missing_cells_are_dropped_with_their_weights():
     cases = frame()
     cases.loc[3:9, "SHUNT"] = None
@@ -158,6 +173,11 @@ def test_rows_with_missing_cells_are_dropped_with_their_weights():
         weighted = cases.assign(n=cases["n"] * scale)
         whole = weighted.drop(index=range(3, 10))
         assert learn(weighted, weights="n", missing="drop") == learn(whole, weights="n")
+        weighted["SHUNT"] = None
+        with pytest.raises(
+            ValueError, match=r"every row has a missing cell, in column 'SHUNT' .*, so missing='drop' l"
+        ):
+            learn(weighted, weights="n", missing="drop")
 
 
 @pytest.mark.parametrize(

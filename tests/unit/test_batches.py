@@ -40,7 +40,9 @@ def same(source, **reading):
 
 def any_column(random, n):
     """A column such as files have: few or many texts, numbers, truths, with holes or without."""
-    kind = random.choice(["text", "many", "whole", "few", "far", "float", "bool", "none", "category", "small"])
+    kind = random.choice(
+        ["text", "many", "whole", "few", "far", "float", "bool", "none", "category", "ranked", "small"]
+    )
     hole = random.random(n) < random.choice([0.0, 0.0, 0.2])
     values = {
         "text": lambda: random.choice(["a", " a", "b ", "", "NA", "1,5", "true", "False"], n),
@@ -52,11 +54,14 @@ def any_column(random, n):
         "bool": lambda: random.random(n) < 0.5,
         "none": lambda: [None] * n,
         "category": lambda: random.choice(["low", "high", "mid"], n),
+        "ranked": lambda: random.integers(0, 3, n),
         "small": lambda: random.integers(0, 200, n).astype(np.int16),
     }[str(kind)]()
     values = [None if gone else value for value, gone in zip(np.asarray(values, object).tolist(), hole, strict=True)]
     types = {"small": pa.int16(), "float": random.choice([pa.float32(), pa.float64()]), "none": pa.null()}
     array = pa.array(values, types.get(str(kind)))
+    if kind == "ranked":
+        return pa.DictionaryArray.from_arrays(array, ["low", "mid", "high"], ordered=True)
     return array.dictionary_encode() if kind == "category" else array
 
 
@@ -265,6 +270,68 @@ def test_few_and_many_intervals_of_pandas_are_states(n, tmp_path):
     cuts = pd.arrays.IntervalArray.from_breaks(range(n + 1))
     pd.DataFrame({"x": cuts.repeat(2)}).to_parquet(tmp_path / "a.parquet")
     assert len(same(str(tmp_path / "a.parquet"), states="x")[0][0].labels) == n
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_views_of_texts_are_texts(n, tmp_path):
+    texts = [f"w{k}" for k in range(n)] * 4
+    kinds = (pa.string(), pa.string_view(), pa.binary_view())
+    plain, *views = (same(file)[:3] for file in parts(tmp_path, *({"x": pa.array(texts, kind)} for kind in kinds)))
+    assert views == [plain, plain]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([2**62, 0, -(2**62), None], pa.timestamp("us")),
+        pa.array([5, 0, 5, None], pa.timestamp("us", "Europe/Berlin")),
+        pa.array([2**30, 0, -(2**30), None], pa.date32()),
+        pa.array([1, 2, 1, None], pa.time64("ns")),
+        pa.array([1000, 2000, 1000, None], pa.time32("ms")),
+    ],
+)
+def test_dates_and_times_that_python_does_not_have_are_states(cells, tmp_path):
+    (file,) = parts(tmp_path, {"x": cells})
+    (variable,) = same(file, states="x", missing="state")[0]
+    assert variable.n_states == 1 + len(set(cells.drop_null().view(f"int{cells.type.bit_width}").to_pylist()))
+
+
+MANY = [f"w{k:03}" for k in range(200)][::-1]
+
+
+def ranks(*categories):
+    """An ordered categorical, with each of its categories once."""
+    return pa.DictionaryArray.from_arrays(np.arange(len(categories)), pa.array(categories, pa.string()), ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("orders", "wanted"),
+    [
+        ([["lo", "mid", "hi"], ["lo", "hi"], ["hi"]], ["lo", "mid", "hi"]),
+        ([["lo", "hi"], ["lo", "mid", "hi"]], ["lo", "mid", "hi"]),
+        ([["mid", "hi"], ["lo", "mid"]], ["lo", "mid", "hi"]),
+        ([["lo", "mid"], ["mid", "hi"]], ["lo", "mid", "hi"]),
+        ([MANY[:100], MANY], MANY),
+        ([MANY[50:], MANY[:100]], MANY),
+        ([["lo", "hi"], ["hi", "lo"]], None),
+        ([["lo", "hi"], ["mid", "hi"]], None),  # which of two orders?
+        ([["lo"], ["hi"]], None),
+    ],
+)
+def test_ordered_categories_of_several_files_have_the_order_on_which_they_agree(orders, wanted, tmp_path):
+    files = parts(tmp_path, *({"x": ranks(*order)} for order in orders))
+    (variable,), (ordered,), *_ = same(files, states="x")
+    assert ordered == (wanted is not None)
+    assert variable.labels == tuple(wanted or sorted({label for order in orders for label in order}))
+    shown = pa.chunked_array([ranks(*order) for order in orders])
+    assert read(pa.table({"x": shown}), states="x").variables == (variable,)
+
+
+def test_a_file_without_a_cell_of_a_column_does_not_change_its_order(tmp_path):
+    files = parts(tmp_path, {"x": pa.nulls(2)}, {"x": ranks("lo", "mid", "hi")}, {"x": pa.nulls(2)})
+    (variable,), (ordered,), *_ = same(files, missing="state")
+    assert ordered
+    assert variable.labels[:3] == ("lo", "mid", "hi")
 
 
 def test_only_columns_that_are_wanted_are_read(tmp_path):

@@ -1,6 +1,7 @@
 import gzip
 import subprocess
 import sys
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from pyarrow import parquet
 from leafwise.binning import cut_points, interval_labels
 from leafwise.encoding import read, write
 from leafwise.table import MISSING, Table, Variable
+from leafwise.writing import write_columns
 
 
 def rows(table: Table) -> list[tuple[str, ...]]:
@@ -118,7 +120,7 @@ def test_a_wide_file_of_bits(tmp_path: Path) -> None:
         ("a,b\n\n\n", "has a header and no cases"),
         ("a,b\n1,2\n\n3\n", r"line 4 of '.*' has 1 cell, where the first has 2"),
         ("a,b\n1,2\n1,2,3\n", r"line 3 of '.*' has 3 cells, where the first has 2"),
-        ("a,b,a\n1,2,3\n", "2 columns of '.*' are called 'a'"),
+        ("a,b,a\n1,2,3\n", "2 columns of '.*' are called 'a', .*: rename them, or if the first .* pass header=False$"),
         ("a,,c\n1,2,3\n", "column 2 of '.*' has an empty name"),
         ("a, \n1,2\n", "column 2 of '.*' has an empty name"),
         (b"a,b\n\x81,2\n", r"is neither UTF-8, UTF-16 nor Windows-1252: say which it is with encoding='latin-1'"),
@@ -142,8 +144,9 @@ def test_bad_bytes_far_down_the_file(tmp_path: Path) -> None:
 
 
 def test_a_header_whose_quote_never_ends(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"the first line of '.*' cannot be read .*check its quotes"):
-        read(saved(tmp_path, '"a,b\n' + "1,2\n" * 50_000))
+    for n in (2, 50_000):
+        with pytest.raises(ValueError, match=r"a quote in '.*' is never closed, .* from line 1 on a cell runs over"):
+            read(saved(tmp_path, '"a,b\n' + "1,2\n" * n))
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +392,11 @@ def test_too_many_states() -> None:
         (pl.DataFrame({"a": []}), "the frame has no rows"),
         (pd.DataFrame(), "the frame has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "(?i)duplicate|are called 'a'"),
-        (pa.table([[1], [2]], names=["a", "a"]), "2 columns of the frame are called 'a'"),
+        (
+            pd.DataFrame({"a": pd.Categorical(pd.period_range("2024-01", periods=2, freq="M"))}),
+            "column 'a' holds dictionary.*period.*, which has no labels: turn it into text",
+        ),
+        (pa.table([[1], [2]], names=["a", "a"]), "2 columns of the frame are called 'a', .*: rename them$"),
         (pa.table([[1], [2]], names=["a", ""]), "column 2 of the frame has an empty name"),
         (pd.DataFrame({"a": [1, "x"]}), "DataFrame cannot be read .*column a.*pass a frame .* one plain type each"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names.*names of their own"),
@@ -423,6 +430,8 @@ def test_a_bad_frame_is_one_clear_line(frame: Any, message: str) -> None:
         (np.array([["u", np.nan], [3, pd.NA]], object), [("u", MISSING), ("3", MISSING)]),
         (np.array([["u", pd.NaT], [3, 1], [pd.NaT, "v"]], object), [("u", MISSING), ("3", "1"), (MISSING, "v")]),
         (np.array([["u"], [np.datetime64("NaT")], [np.timedelta64("NaT")]], object), [("u",), (MISSING,), (MISSING,)]),
+        (np.array([["u", pd.NaT], [3, np.datetime64("NaT")]], object).T, [("u", "3"), (MISSING, MISSING)]),
+        (np.array([["u"], [3], [Decimal("NaN")]], object), [("u",), ("3",), (MISSING,)]),
         (np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]), [("1", MISSING), ("3", "4")]),
         (np.array([["2020-01-02"], ["2020-01-01"]], "datetime64[D]"), [("2020-01-02",), ("2020-01-01",)]),
     ],
@@ -602,6 +611,37 @@ def test_new_data_take_the_known_states(tmp_path: Path) -> None:
     assert table.codes.tolist() == [[1, 0, 1, 2], [0, 1, 0, 2], [2, 0, 3, 3]]
 
 
+@pytest.mark.parametrize(
+    ("written", "cells", "codes"),
+    [
+        (["0.50", "1.00", "1.50"], [0.5, 1.0, 1.5], [0, 1, 2]),
+        (["0.50", "1.00", "1.50"], ["1.5", "1", ".5"], [2, 1, 0]),
+        (["-1", "+1"], [1, -1], [1, 0]),
+        (["1e3", "20"], [20, 1000], [0, 1]),  # in numeric order
+        (["007", "12"], ["12.0", "007"], [1, 0]),
+    ],
+)
+def test_a_number_is_a_state_however_it_is_written(
+    tmp_path: Path, written: list[str], cells: list[Any], codes: list[int]
+) -> None:
+    known = read(saved(tmp_path, "\n".join(["a", *(label for label in written * 4)]))).variables
+    assert read(pa.table({"a": cells}), variables=known).codes.tolist() == [codes]
+
+
+@pytest.mark.parametrize(
+    ("states", "cell"),
+    [
+        ([2**60, 2**60 + 2], 2**60 + 1),  # alike as doubles
+        (["007", "12"], 7),  # a code is no number
+        (["1.00", "1.000"], 1),  # of which both might be meant
+    ],
+)
+def test_a_number_is_no_state_that_may_be_another(states: list[Any], cell: int) -> None:
+    known = (Variable("a", tuple(map(str, states))),)
+    with pytest.raises(ValueError, match=f"1 cell with unseen labels .'{cell}'"):
+        read(pa.table({"a": [cell]}), variables=known)
+
+
 def test_new_data_without_names_go_by_position(tmp_path: Path) -> None:
     cells = [["red", "29", "2"], ["green", "50", "10"]]
     wanted = [[1, 2], [0, 2], [1, 2]]
@@ -617,6 +657,10 @@ def test_columns_that_are_needed_are_named(tmp_path: Path) -> None:
         ValueError, match=r"lacks columns 'colour', 'n', which the variables need \(it has 'age', 'x'\)"
     ):
         read(saved(tmp_path, "age,x\n1,2\n"), variables=KNOWN)
+    with pytest.raises(ValueError, match=r": add them, or if it has no header pass header=False$"):
+        read(saved(tmp_path, "age,x\n1,2\n"), variables=KNOWN)
+    with pytest.raises(ValueError, match=r": add them$"):
+        read(pa.table({"age": [1], "x": [2]}), variables=KNOWN)
 
 
 def test_unseen_labels_are_named_and_counted() -> None:
@@ -735,6 +779,17 @@ def test_law_any_labels_are_read_back(cells: list[tuple[str | None, str | None]]
             again = read(Path(folder) / name, missing="state")
         assert rows(again) == rows(table)
         assert labels(again) == labels(table)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt.gz"])
+@pytest.mark.parametrize("names", [("a;b",), ("a|b",), ("a;b", "c|d"), ("a;b", "c,d"), ("b c;", "e")])
+def test_names_with_other_signs_are_read_back(tmp_path: Path, names: tuple[str, ...], name: str) -> None:
+    table = read(pa.table([pa.array(["x;y", "z|w"])] * len(names), names=names))
+    write(table, tmp_path / name)
+    again = read(tmp_path / name)
+    assert (again.names, rows(again)) == (names, rows(table))
+    write_columns({name: ["x;y", "z|w"] for name in names}, tmp_path / name)
+    assert read(tmp_path / name).names == names
 
 
 def test_parquet_keeps_the_order_of_states(tmp_path: Path) -> None:

@@ -97,6 +97,25 @@ def test_small_tables() -> None:
     assert [(column.kind, column.n_missing) for column in describe(gone).columns] == [("constant", 2), ("states", 0)]
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "n_states"),
+    [
+        (["1", "1.0", "1"] * 4, "constant", 1),
+        (["1", "1.00", "1e0"] * 4, "states", 3),
+        ([str(2**53), str(2**53 + 1)] * 4, "states", 2),  # one number as doubles
+        ([str(2**53), str(2**53 + 2)] * 4, "states", 2),
+        ([str(2**60 + k) for k in range(100)], "identifier", None),
+        ([str(2**60 + k) for k in range(300)], "bins", 2),
+    ],
+)
+def test_numbers_written_in_several_ways_or_too_large_for_doubles(
+    cells: list[str], kind: str, n_states: int | None
+) -> None:
+    (column,) = describe(pd.DataFrame({"x": cells})).columns
+    assert column.kind == kind
+    assert (column.variable and column.variable.n_states) == n_states
+
+
 def test_a_few_words_among_numbers_are_told(tmp_path: Path) -> None:
     ages = [str(18 + i % 40) for i in range(N - 2)] + ["unknown", "unknown"]
     rooms = ["1", "2", "3", "more"] * (N // 4)
@@ -152,6 +171,11 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
     assert read(typed, dates="bins").variables[0].cuts == table.variables[0].cuts
     with pytest.raises(ValueError, match=r"'seen' \(dates: .*dates='bins'"):
         read(pd.DataFrame({"seen": ["1/2/2024", "3/4/2024"]}), dates="bins")  # nobody can tell which is the month
+    named = read(frame, dates="bins", bins={"seen": 3}, binning="quantile")
+    assert named.variables == read(frame, dates="bins", bins=3, binning="quantile").variables
+    assert named.variables[0].n_states == 3
+    with pytest.raises(ValueError, match=r"'seen' \(dates: .*dates='bins'"):
+        read(frame, bins={"seen": 3})
 
 
 @pytest.mark.parametrize("clock", ["9:30", "09:30", "9:30:00", "09:30:00", "9:30:00.25", "9:30:00Z", "9:30:00+01:00"])
@@ -184,6 +208,31 @@ def test_numbers_beyond_all_dates(size: float) -> None:
     network = leafwise.learn(frame)
     assert network.query("late", given={"when": 2 * size})["late"]["yes"] > 0.9
     assert (network.predict(frame, "late").labels == frame["late"]).mean() > 0.9
+
+
+def test_dates_within_a_second_are_told_apart() -> None:
+    seen = [f"2024-01-31T12:00:00.{k:03d}" for k in range(100, 180, 2)]
+    frame = pd.DataFrame({"seen": seen, "ill": ["no"] * 25 + ["yes"] * 15})
+    table = read(frame, dates="bins", target="ill")
+    assert table.variables[0].labels == ("< 2024-01-31T12:00:00", ">= 2024-01-31T12:00:00")
+    assert table.codes[0].tolist() == table.codes[1].tolist()
+    for binning in ("uniform", "quantile"):
+        found = read(frame, dates="bins", bins=4, binning=binning)
+        assert np.bincount(found.codes[0]).tolist() == [10] * 4
+        assert found.variables[0].labels[1][-4:] in (".139", ".140")
+        assert (read(frame, variables=found.variables).codes == found.codes).all()
+    with pytest.raises(ValueError, match=r"'seen' \(dates: 40 values in 40 cells"):
+        read(pd.DataFrame({"seen": [f"2024-01-31T12:00:00.0000000{k}" for k in range(40)]}), dates="bins")
+
+
+def test_long_labels_and_those_of_many_lines_are_described_in_one() -> None:
+    long = "very " * 20 + "much"
+    frame = pd.DataFrame({"two\nlines": ["a\nb", "c", "c"] * 9, "long": [long, "no", long] * 9, "yes": [long] * 27})
+    assert str(describe(frame)).splitlines()[3:6] == [
+        r"two\nlines  states         2        0  a\nb, c",
+        "long        states         2        0  no, ...",
+        f"yes         constant       1        0  {long[:60]}...",
+    ]
 
 
 def test_what_is_read_is_described_as_it_is_read() -> None:

@@ -42,6 +42,15 @@ def test_what_killed_processes_left_half_written_is_removed(cases):
     assert found == {"cases.csv", "out.csv", packed.name, *others}
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_device_is_named(cases, capsys):
+    model = str(cases.with_name("model.json"))
+    leafwise.learn(leafwise.read(cases)).save(model)
+    for command in (["sample", model], ["impute", model, str(cases)]):
+        assert run([*command, "-o", "/dev/full"]) == 2
+        assert capsys.readouterr().err == "leafwise: /dev/full: No space left on device\n"
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "out.bif"])
 def test_a_full_disk_is_named_and_nothing_is_left(name, cases, monkeypatch, capsys):
     def full(_handle):

@@ -2,6 +2,8 @@ import numpy as np
 from hypothesis import given
 from network_strategies import networks
 
+from leafwise.binning import interval_labels
+from leafwise.dates import date_labels
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
@@ -25,6 +27,19 @@ def test_a_learned_graph_with_merges():
         "   z = a  leaf 0       1 case   no 66.7 %  yes 33.3 %",
         "   z ≠ a  → leaf 1 (above)",
     ]
+
+
+def test_bins_of_dates_are_ranges_of_dates():
+    days = Variable("day", interval_labels((0.0, 31.0, 59.5), date_labels), (0.0, 31.0, 59.5))
+    graph = DecisionGraph.single().split(0, 0, [{0, 1}, {2, 3}])
+    network = Network((days, Y), (None, Node((0,), graph, np.full((2, 2), 0.5))))
+    assert [line.split("  ")[0] for line in node_text(network, 1).splitlines()[2:]] == [
+        "day < 1970-02-01",
+        "day >= 1970-02-01",
+    ]
+    graph = DecisionGraph.single().split(0, 0, [{0, 3}, {1, 2}])
+    network = Network((days, Y), (None, Node((0,), graph, np.full((2, 2), 0.5))))
+    assert "day = 1970-01-01 to 1970-03-01T12:00:00 " in node_text(network, 1)
 
 
 def test_shared_subgraphs_are_printed_once():

@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,6 +73,15 @@ def test_law_the_sign_between_cells_is_found(rows: list[list[str]], sign: str) -
     assert [column.to_pylist() for column in found.cells] == [list(column) for column in zip(*rows, strict=True)]
 
 
+def test_cells_may_be_long_and_have_many_lines(tmp_path: Path) -> None:
+    long = "x\n" * 100_000
+    path = saved(tmp_path, f'a,b\n1,"{long}"\n2,y\n')
+    assert labels(read(path))["b"] == (long.strip(), "y")
+    assert read(saved(tmp_path, f'"{long}",b\n1,2\n')).names == (long.strip(), "b")
+    with pytest.raises(ValueError, match=r"line 100003 of .* has 3 cells, where the first has 2"):
+        read(saved(tmp_path, f'a,b\n1,"{long}"\n2,y,z\n'))
+
+
 def test_text_with_other_signs_in_it(tmp_path: Path) -> None:
     assert read(saved(tmp_path, "name;said\nx;yes, of course\ny;no\n")).names == ("name", "said")
     assert read(saved(tmp_path, 'name,said\nx,"a;b;c"\ny,"d;e"\n')).names == ("name", "said")
@@ -98,8 +109,10 @@ def test_what_is_said_overrules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"delimiter": "::"}, "delimiter='::' is not one sign"),
-        ({"delimiter": '"'}, "is not one sign"),
+        ({"delimiter": "::"}, "delimiter='::' is not one ASCII sign"),
+        ({"delimiter": '"'}, "is not one ASCII sign"),
+        ({"delimiter": "§"}, "delimiter='§' is not one ASCII sign between cells: use"),
+        ({"delimiter": "\0"}, "is not one ASCII sign"),
         ({"decimal": ";"}, "decimal=';' is not known: use '.' or ','"),
         ({"delimiter": ",", "decimal": ","}, "for the delimiter and the decimal sign"),
         ({"encoding": "klingon"}, "encoding='klingon' is not known: use for example 'utf-8'"),
@@ -116,6 +129,19 @@ def test_what_is_said_overrules(tmp_path: Path) -> None:
 def test_options_that_cannot_be(tmp_path: Path, options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read(saved(tmp_path, "a,é\n1,2\n".encode("cp1252")), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": 5}, "the delimiter is 5 (int), and must be a sign between cells: use ','"),
+        ({"encoding": 5}, "the encoding is 5 (int), and must be a name: use for example 'utf-16'"),
+        ({"most_bytes": "2G"}, "most_bytes is '2G' (str), and must be a number of bytes: use for example"),
+    ],
+)
+def test_options_of_other_types(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        read(saved(tmp_path, "a,b\n1,2\n"), **options)
 
 
 # Which columns, and which words are missing
@@ -206,6 +232,15 @@ def test_endings_that_are_no_tables_are_refused_by_name(tmp_path: Path, name: st
     with pytest.raises(ValueError, match=name):
         write(table, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_begins_like_another_kind_of_file(tmp_path: Path) -> None:
+    assert read(saved(tmp_path, "PAR1,PAR2\n0,1\n1,0\n")).names == ("PAR1", "PAR2")
+    parquet.write_table(pa.table({"PAR1": [0, 1]}), tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    assert read(saved(tmp_path, data)).names == ("PAR1",)
+    with pytest.raises(ValueError, match="is not a sound Parquet file"):
+        read(saved(tmp_path, data[:-5]))
 
 
 def test_a_workbook_under_another_name(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def sample(
     from leafwise.columns import check_ending
     from leafwise.encoding import write
     from leafwise.inference.sampling import sample as draw
+    from leafwise.replacing import replaced
 
     if output is not None:
         check_output(output, model, standard=True)
@@ -186,7 +187,7 @@ def sample(
             _write_to(stream, table)
         return
     if is_device:
-        with output.open("wb") as stream:
+        with replaced(output) as stream:
             _write_to(stream, table)
     else:
         write(table, output)

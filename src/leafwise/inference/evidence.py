@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.network import Network
-from leafwise.new_data import in_bins, is_missing, known_state
+from leafwise.new_data import in_bins, is_missing, known_state, positions
 from leafwise.table import Variable, index_of
 
 Given = Mapping[str, Any]  # name to the label of a state, several labels, {label: weight}, or None: unknown
@@ -57,7 +57,7 @@ def _is_hole(variable: Variable, what: Any) -> bool:
 
 def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:
     weights = np.zeros(variable.n_states)
-    known = {label: state for state, label in enumerate(variable.labels)}
+    known = positions(variable)
     if isinstance(what, Mapping):
         states = [_state(variable, known, label) for label in what]
         if len(set(states)) < len(states):

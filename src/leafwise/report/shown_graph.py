@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.binning import cut_texts
-from leafwise.dates import date_label
+from leafwise.dates import date_labels
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.new_data import is_dated
@@ -229,7 +229,7 @@ def _span(variable: Variable, states: list[int]) -> str:
 
 def _range(variable: Variable, states: list[int]) -> str:
     """The states of a binned variable, as ranges of its numbers or dates."""
-    n_bins, cuts = len(variable.cuts) + 1, cut_texts(variable.cuts, date_label if is_dated(variable) else None)
+    n_bins, cuts = len(variable.cuts) + 1, cut_texts(variable.cuts, date_labels if is_dated(variable) else None)
     bins = [state for state in states if state < n_bins]
     parts = []
     for first in [state for state in bins if state - 1 not in bins]:
