@@ -297,7 +297,7 @@ def test_anytime():
 def test_no_feature_explains_a_row_that_is_impossible():
     network = Network(variables((2, 2)), (single([1.0, 0.0]), single([0.3, 0.7])))
     table = Table(tuple(v.with_missing for v in network.variables), np.array([[0, 0, 1], [2, 1, 1]], np.uint8))
-    with pytest.raises(ValueError, match="row 3 is impossible under this network"):
+    with pytest.raises(ValueError, match="row 3 is impossible under this network, so importance is undefined"):
         leafwise.feature_importance(network, "x1", data=table)
 
 

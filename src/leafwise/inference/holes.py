@@ -28,7 +28,7 @@ _NANOSECONDS = 200.0  # per missing cell, roughly
 
 
 class ImpossibleCase(ValueError):
-    """What a case shows is impossible; `case` is its index."""
+    """The observed cells of a case are impossible together; `case` is its index."""
 
     def __init__(self, case: int, model: str = "network") -> None:
         super().__init__(
