@@ -182,6 +182,7 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
+    check_types(search, prior, structure_prior, constraints, start)
     saving: dict[str, Any] = {"checkpoint": checkpoint, "every": every}
     given: dict[str, Any] = {"search": search, "prior": prior, "structure_prior": structure_prior}
     if lags is None:

@@ -4,6 +4,7 @@ The exponent of a state in a leaf is that size times the probability, under the 
 with reaching the leaf. Knows inference, regions and layouts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,7 +107,10 @@ class PriorNetwork:
 def sample_size(size: object) -> float:
     """An equivalent sample size; an error if scores would lose digits, as log gamma of large ones does."""
     check_type(size, Real, "the equivalent sample size", "a number of cases: use for example 10")
-    found = float(size)  # type: ignore[arg-type]
+    try:
+        found = float(size)  # type: ignore[arg-type]
+    except OverflowError:
+        found = math.inf
     if not _SMALLEST_SIZE <= found <= _LARGEST_SIZE:
         raise ValueError(
             f"the prior has an equivalent sample size of {found:g}, and scores are exact for {_SMALLEST_SIZE:g} to "

@@ -28,11 +28,11 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
     ...     os.listdir(folder)
     ['a.txt']
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # opening a directory raises an error
-        with _named(path, target), target.open("wb") as file:
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a directory raises an error
+        with _named(path, Path(path)), Path(path).open("wb") as file:  # the real path of a pipe does not exist
             yield file
         return
+    target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.part")
     _under_way.add(unfinished.name)
     try:

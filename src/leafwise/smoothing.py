@@ -42,11 +42,14 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
 
 
 def complete_cases(network: Network, data: Any, asker: str) -> Table:
-    """The cases of a Table or of what `read` accepts, all of whose cells `asker` needs."""
-    if any(variable.hidden for variable in network.variables):
-        raise ValueError(f"the network has hidden causes, and {asker} needs cases that show all: use stacked")
+    """The cases of a Table or of what `read` accepts; an error if a cell is missing, or a hidden cause not shown."""
     with without_sums("use stacked, which infers them"):
-        return read(data, variables=network.variables)
+        table = read(data, variables=network.variables)
+    if any(found.hidden and found.missing for found in table.variables):
+        raise ValueError(
+            f"the network has hidden causes, and {asker} needs cases in which all variables are observed: use stacked"
+        )
+    return table
 
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:

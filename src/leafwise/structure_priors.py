@@ -55,7 +55,7 @@ class Kappa:
 
     def __post_init__(self) -> None:
         check_type(self.kappa, Real, "kappa", "a factor for each parameter: use for example 0.1")
-        if not _SMALLEST_KAPPA <= self.kappa <= 1:
+        if not 0 < self.kappa <= 1 or float(self.kappa) < _SMALLEST_KAPPA:
             raise ValueError(
                 f"kappa is {self.kappa}, and it is a factor for each parameter: give one from {_SMALLEST_KAPPA} to 1"
             )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from leafwise.cli.progress import follow, narrate
+from leafwise.constraints import Constraints
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_mixture, start_search
@@ -140,3 +141,30 @@ def test_a_search_that_is_told_of_stops_while_it_looks_for_a_step(kind, monkeypa
     assert n_told == [len(told)]
     assert search.stopped == ""
     assert search.network.learned["steps"] == search.n_steps == len(told)
+
+
+ALARM = sample(alarm(), 100, seed=1)
+WITH_A_SEARCH_INSIDE = {
+    "target": (ALARM, {"search": GREEDY, "target": "HRBP"}),
+    "shared": (ALARM, {"search": LeafSearch("CBIMRT", threads=1)}),
+    "tied": (CELLS == "1", {"search": GREEDY, "constraints": Constraints(tied=[[("x1", ["x3"]), ("x2", ["x4"])]])}),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_A_SEARCH_INSIDE)
+def test_a_search_that_is_told_of_stops_while_the_one_inside_looks_for_a_step(kind, monkeypatch):
+    data, options = WITH_A_SEARCH_INSIDE[kind]
+    advance, asked, told = LeafSearchRun._advance, [], []
+
+    def ask_first(self, n):
+        if asked:
+            advance(self, n)
+        else:
+            asked.append(os.kill(os.getpid(), signal.SIGINT))  # and the time is up
+
+    monkeypatch.setattr(LeafSearchRun, "_advance", ask_first)
+    monkeypatch.setattr("click.echo", lambda text, **_: told.append(text))
+    search = start_search(data, **options)
+    assert narrate(search, search.network.names) == signal.SIGINT
+    assert not told
+    assert (search.n_steps, search.stopped) == (0, "")

@@ -202,6 +202,20 @@ def test_loopy_propagation_where_the_state_that_evidence_favours_is_ruled_out_la
     assert list(found["x0"].values()) == pytest.approx([0.4, 0.0, 0.6])
 
 
+@pytest.mark.parametrize(("chance", "what"), [(0.25, "numbers too small to represent"), (0.0, "is impossible")])
+def test_loopy_propagation_tells_numbers_that_are_too_small_from_impossible_evidence(chance, what):
+    """Of x1, a copy of x0, evidence favours the state that x0 cannot have, by more than doubles can hold."""
+    n, states = 120, [2, 2]
+    first, second = (DecisionGraph.complete([parent], states) for parent in (0, 1))
+    sign = Node((1,), second, np.array([[0.9999, 0.0001], [0.0001, 0.9999]]))
+    last = Node((0,), first, np.array([[1 - chance, chance], [1.0, 0.0]]))
+    nodes = (single([0.5, 0.5]), Node((0,), first, np.eye(2)), *[sign] * n, last)
+    network, given = Network(variables([2] * (n + 3)), nodes), {f"x{v + 2}": "s1" for v in range(n + 1)}
+    with pytest.raises(ValueError, match=what) as refusal:
+        query(network, "x0", given=given, method="loopy")
+    assert isinstance(refusal.value, Impossible) == (chance == 0)
+
+
 @pytest.mark.parametrize("evidence", [{"x0": "s0", "x1": "s1"}, {"x1": "s1"}])
 @pytest.mark.parametrize("target", ["x0", "x1", "x2"])
 def test_loopy_propagation_refuses_impossible_evidence(evidence, target):
@@ -297,7 +311,7 @@ def test_anytime():
 def test_no_feature_explains_a_row_that_is_impossible():
     network = Network(variables((2, 2)), (single([1.0, 0.0]), single([0.3, 0.7])))
     table = Table(tuple(v.with_missing for v in network.variables), np.array([[0, 0, 1], [2, 1, 1]], np.uint8))
-    with pytest.raises(ValueError, match="row 3 is impossible under this network"):
+    with pytest.raises(ValueError, match="row 3 is impossible under this network, so importance is undefined"):
         leafwise.feature_importance(network, "x1", data=table)
 
 

@@ -124,6 +124,16 @@ def test_every_test_is_one_that_the_operators_make(problem, operators):
                     assert is_made_by(operators, table.variables[test], possible, graph.children[place])
 
 
+def test_splits_at_thresholds_are_among_the_perturbations():
+    """Neither variable tells anything of the target alone, so greedy search takes no step."""
+    x, z = np.random.default_rng(1).integers(4, size=(2, 400))
+    table = make_table([4, 4, 2], [x, z, (x > 1) ^ (z > 1)], ordered={0, 1})
+    search = start_search(table, target="c", search=LeafSearchRestarts(LeafSearch("I"), rounds=20))
+    assert search.n_leaves == 1
+    search.run()
+    assert {"a", "b"} == set(search.network["c"].parents)
+
+
 @examples(30)
 @given(problems(make_rules=random_dag, **LIMITS))
 def test_a_given_dag_keeps_its_arcs(problem):

@@ -160,7 +160,8 @@ def test_cells_that_are_missing_or_hidden_are_refused_with_what_helps(ask):
     gaps = frame.assign(CO=frame["CO"].mask(frame.index < 5))
     with pytest.raises(ValueError, match=r"pass read\(missing='drop'\) to leave these rows out, or use stacked"):
         ask(network, gaps)
-    with pytest.raises(ValueError, match="needs cases that show all: use stacked"):
+    with pytest.raises(ValueError, match="needs cases in which all variables are observed: use stacked"):
         ask(hidden, frame)
+    assert ask(hidden, leafwise.sample(hidden, 60, seed=1)).names == hidden.names  # the cause is among the cases
     for found in (leafwise.stacked(network, gaps), leafwise.stacked(hidden, frame)):
         assert found.learned["stacked"]

@@ -13,6 +13,7 @@ from oracle_inference import joint_table, marginal
 import leafwise
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
+from leafwise.inference import evidence
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.inference.explanation import explain
 from leafwise.inference.independence import markov_blanket
@@ -126,6 +127,20 @@ def test_unusual_questions_are_refused_in_one_line():
     with pytest.raises(TypeError, match=r"of type Series, not a mapping.*as dict\(row\)"):
         markov_blanket(network, "CO", given=row)
     assert mutual_information(network, "CO", "HR").keys() == {"HR"}
+
+
+def test_other_spellings_are_looked_for_only_if_a_label_is_none(monkeypatch):
+    """That takes a hundred times as long, which counts where one query follows another."""
+    rates = Variable("rate", ("0.50", "1.5", "high"))
+    network, looked = Network((rates,), (Node((), DecisionGraph.single(), np.array([[0.2, 0.3, 0.5]])),)), []
+    found = evidence.positions
+    monkeypatch.setattr(evidence, "positions", lambda variable: looked.append(variable) or found(variable))
+    for known in ("1.5", ["0.50", "high"], {"0.50": 2, "high": 1}):
+        evidence.weights_of(network, {"rate": known})
+    assert not looked
+    for other in (0.5, ["0.5", "high"], {"high": 1, 1.50: 2}):
+        assert evidence.weights_of(network, {"rate": other})[0].sum() > 0
+    assert looked == [rates] * 2  # as 1.50 is a number, of which the label is known
 
 
 def test_impossible_evidence_is_one_line():

@@ -251,6 +251,8 @@ def test_graphs_are_compared_by_their_leaves_and_not_by_the_order_of_splits_vari
         (lambda: leafwise.learn(CASES, prior=5), "the prior is 5 .int., and must be a text or a prior: use 'uniform'"),
         (lambda: leafwise.learn(CASES, structure_prior=5), "the structure prior is 5"),
         (lambda: leafwise.learn(CASES, constraints=5), "must be leafwise.Constraints"),
+        (lambda: leafwise.learn(CASES, constraints=5, leaves="average"), "must be leafwise.Constraints"),
+        (lambda: leafwise.learn(CASES, constraints=5, lags=1), "must be leafwise.Constraints"),
         (lambda: leafwise.learn(CASES, start="model.json"), "start got .* str, and needs a Network: Network.load"),
         (lambda: leafwise.query("model.json", "a"), "query got .* str, and needs a Network: Network.load"),
         (lambda: leafwise.sample(None, 5, 1), "sample got .* NoneType, and needs a Network: learn or load"),

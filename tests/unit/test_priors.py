@@ -83,7 +83,7 @@ def test_unknown_parameter_priors(text):
         parameter_prior(text)
 
 
-@pytest.mark.parametrize("size", [0, -1, math.nan, math.inf, 1e9, 1e-300])
+@pytest.mark.parametrize("size", [0, -1, math.nan, math.inf, 1e9, 1e-300, 10**400])
 def test_sample_sizes_of_objects_are_those_of_texts(size):
     for make in (Bdeu, Symmetric, partial(leafwise.PriorNetwork, alarm())):
         with pytest.raises(ValueError, match="the prior has an equivalent sample size of"):

@@ -51,6 +51,18 @@ def test_a_full_device_is_named(cases, capsys):
         assert capsys.readouterr().err == "leafwise: /dev/full: No space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names of open files")
+def test_a_pipe_without_a_path_of_its_own_is_written_to(cases):
+    """As /dev/stdout is, and what a shell makes of >(command)."""
+    model = str(cases.with_name("model.json"))
+    leafwise.learn(leafwise.read(cases)).save(model)
+    out, into = os.pipe()
+    with open(out, "rb") as file:
+        assert run(["sample", model, "-n", "2", "-o", f"/dev/fd/{into}"]) == 0
+        os.close(into)
+        assert len(file.read().splitlines()) == 3
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "out.bif"])
 def test_a_full_disk_is_named_and_nothing_is_left(name, cases, monkeypatch, capsys):
     def full(_handle):

@@ -49,6 +49,9 @@ def test_kappa_of_any_kind_of_number_has_a_name(number):
 
 
 def test_kappa_is_a_number():
+    for number in (np.float32(0), 0, -1, math.nan, 10**400):
+        with pytest.raises(ValueError, match="and it is a factor for each parameter"):
+            Kappa(number)
     with pytest.raises(TypeError, match=r"kappa is '0.1' \(str\), and must be a factor"):
         Kappa("0.1")
 

@@ -57,16 +57,18 @@ def _is_hole(variable: Variable, what: Any) -> bool:
 
 def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:
     weights = np.zeros(variable.n_states)
-    known = positions(variable)
+    given = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
+    texts = [str(label).lower() if isinstance(label, bool | np.bool_) else str(label) for label in given]
+    known = {label: state for state, label in enumerate(variable.labels)}
+    if not known.keys() >= set(texts):
+        known = positions(variable)  # other spellings of numbers, which take longer to find
+    states = [_state(variable, known, text) for text in texts]
     if isinstance(what, Mapping):
-        states = [_state(variable, known, label) for label in what]
         if len(set(states)) < len(states):
             raise ValueError(f"the weights given of {variable.name!r} name a state twice: name every state once.")
         weights[states] = [_weight(variable, weight) for weight in what.values()]
-    elif isinstance(what, Iterable) and not isinstance(what, str):
-        weights[[_state(variable, known, label) for label in what]] = 1.0
     else:
-        weights[_state(variable, known, what)] = 1.0
+        weights[states] = 1.0
     if not weights.any():
         raise ValueError(f"what is given of {variable.name!r} leaves no state: give at least one a weight above 0.")
     return weights
@@ -78,8 +80,7 @@ def _weight(variable: Variable, weight: Any) -> float:
     return float(weight)
 
 
-def _state(variable: Variable, known: dict[str, int], label: Any) -> int:
-    text = str(label).lower() if isinstance(label, bool | np.bool_) else str(label)
+def _state(variable: Variable, known: dict[str, int], text: str) -> int:
     state = known_state(text, variable, known)
     if state is None:
         some = ", ".join(map(repr, variable.labels[:8])) + ", ..." * (variable.n_states > 8)

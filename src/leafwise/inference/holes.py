@@ -28,14 +28,17 @@ _NANOSECONDS = 200.0  # per missing cell, roughly
 
 
 class ImpossibleCase(ValueError):
-    """What a case shows is impossible; `case` is its index."""
+    """The observed cells of a case are impossible together; `case` is its index."""
 
     def __init__(self, case: int, model: str = "network") -> None:
-        super().__init__(
-            f"what row {case + 1} shows is impossible under this {model}, so nothing can be said of its missing cells: "
-            f"leave the row out, or correct it."
+        super().__init__(case, model)  # so that it can be pickled
+        self.case, self.model = case, model
+
+    def __str__(self) -> str:
+        return (
+            f"what row {self.case + 1} shows is impossible under this {self.model}, so nothing can be said of its "
+            f"missing cells: leave the row out, or correct it."
         )
-        self.case = case
 
 
 @dataclass(frozen=True, eq=False)

@@ -269,7 +269,7 @@ def feature_importance(
     impossible = np.flatnonzero(usable)[np.isneginf(asked.log_probabilities(codes))]
     if len(impossible):
         raise ValueError(
-            f"row {impossible[0] + 1} is impossible under this network, which no feature can explain: leave the row "
+            f"row {impossible[0] + 1} is impossible under this network, so importance is undefined: leave the row "
             f"out, or correct it."
         )
 

@@ -43,7 +43,7 @@ class Beliefs:
 
 
 def propagate(network: Network, targets: Sequence[int], weights: Weights, *, seconds: float | None = None) -> Beliefs:
-    """Estimate the distribution of each target given evidence; an `Impossible` error if no state of a variable is left.
+    """Estimate the distribution of each target given evidence; an error if no state of a variable is left.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -59,7 +59,7 @@ def propagate(network: Network, targets: Sequence[int], weights: Weights, *, sec
     while not settled and n_sweeps < _MOST_SWEEPS:
         change = kernel.sweep(messages, 0.0 if n_sweeps < _PATIENCE else 0.5, widest)
         if change < 0:
-            raise Impossible(IMPOSSIBLE)
+            raise _refusal(messages, widest)
         n_sweeps += 1
         settled = change < _TOLERANCE
         if seconds is not None and time.monotonic() - began > seconds:
@@ -68,13 +68,31 @@ def propagate(network: Network, targets: Sequence[int], weights: Weights, *, sec
     kernel.beliefs(messages, out)
     rows = dict(zip(free, np.split(out, messages.weight_at[1:-1]), strict=False))
     if not all(row.any() for row in rows.values()):
-        raise Impossible(IMPOSSIBLE)
+        raise _refusal(messages, widest)
     found = []
     for target in targets:
         row = np.zeros(network.variables[target].n_states)
         row[scope.states[target]] = rows[target] if scope.is_free(target) else 1.0
         found.append(row)
     return Beliefs(tuple(found), n_sweeps, settled)
+
+
+def _refusal(messages: kernel.Messages, widest: int) -> ValueError:
+    """Why no state of a variable is left: zeros alone rule all of them out, or numbers became too small."""
+    ones = np.ones(len(messages.message))
+    alike = messages._replace(number=np.sign(messages.number), weight=np.sign(messages.weight), message=ones)
+    out, n_left = np.empty(len(messages.weight)), -1
+    while np.count_nonzero(ones) != n_left:
+        n_left = int(np.count_nonzero(ones))
+        if kernel.sweep(alike, 0.0, widest) < 0:
+            return Impossible(IMPOSSIBLE)
+    kernel.beliefs(alike, out)
+    if not np.logical_or.reduceat(out > 0, messages.weight_at[:-1]).all():
+        return Impossible(IMPOSSIBLE)
+    return ValueError(
+        "loopy belief propagation met numbers too small to represent, since the evidence favours some states by more "
+        "than e^700 to one: use another method."
+    )
 
 
 class TooManyWays(ValueError):

@@ -24,7 +24,7 @@ class Moves:
     n_states: Sequence[int]
     variables: Sequence[int]  # that may be tested
     most_leaves: int = NO_LIMIT
-    n_ordered: Sequence[int] = ()  # by variable: number of its first states that are ordered; (): none of any variable
+    n_ordered: Sequence[int] = ()  # by variable: its first states that are ordered; (): no variable has any
 
 
 def perturbed(graph: DecisionGraph, n_moves: int, moves: Moves, random: np.random.Generator) -> DecisionGraph:

@@ -19,7 +19,7 @@ MOMENT = 0.05  # seconds, between two calls of `progress`
 class SearchRun(Protocol):
     """A search in progress: iterate over its steps, or call `run`; `network` is available at any time."""
 
-    watch: Callable[[Any], None]  # called periodically during `next`, unless that is quick; ends it by an exception
+    watch: Callable[[Any], None]  # called periodically during `next` if that may take long; an exception ends it
 
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
