@@ -1,4 +1,4 @@
-"""Where a search spends its time, and the gain from a second thread.
+"""Where a search spends its time, and the gain from a second thread, beside what passing a message to it takes.
 
 Shares are of one thread, from the samples of Linux `perf` (see samples.py), by the module of the function. Inlined code
 counts where it was inlined: planning splits and subtracting histograms are part of choosing. Everything that is not
@@ -13,11 +13,14 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks import data, samples
 from benchmarks.limits import two_masks_four_planes
 from benchmarks.report import Report, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.kernels.compiling.atomics import atomic_exchange, atomic_load
+from leafwise.kernels.compiling.jit import jit
 from leafwise.table import Table
 
 REPEATS = 40
@@ -32,6 +35,7 @@ PARTS |= dict.fromkeys(
 PARTS |= {"replay": "drawing", "packing": "laying out", "planes": "laying out"}
 REST = "all else"
 GOAL = 1.7
+N_MESSAGES = 100_000
 AHEAD = (0.9, 0.7, 0.5)  # shares of the gain of the next step
 
 
@@ -72,12 +76,31 @@ def count_together() -> None:
         other.result()
 
 
+@jit
+def answer(message: NDArray[np.int64], player: int, n: int) -> None:
+    """Send n messages, each as soon as the other player has sent one: both write to the same word of memory."""
+    for k in range(n):
+        while atomic_load(message, 0) != 2 * k + player:
+            pass
+        atomic_exchange(message, 0, np.int64(2 * k + player + 1))
+
+
+def correspond() -> None:
+    """Two threads that answer each other, as fast as a word gets from one core to the other."""
+    message = np.zeros(8, np.int64)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(answer, message, 1, N_MESSAGES // 2)
+        answer(message, 0, N_MESSAGES // 2)
+        other.result()
+
+
 def line(name: str, prior: str) -> list[float]:
-    """Seconds of one search on one thread and on two, and then of work without any sharing."""
+    """Seconds of one search on one thread and on two, then of work without any sharing, then of messages."""
     cases = data.table(name)
     samples.learn(cases, prior, 2)
+    correspond()
     actions = [partial(samples.learn, cases, prior, n) for n in (1, 2)]
-    return in_turn([*actions, count_twice, count_together], time.perf_counter)
+    return in_turn([*actions, count_twice, count_together, correspond], time.perf_counter)
 
 
 def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
@@ -116,14 +139,16 @@ def threads() -> Report:
     """The gain from a second thread, and the gain that was possible at the time."""
     rows, reached = [], 0
     for prior, name in product(PRIORS, SETS):
-        one, two, alone, together = line(name, prior)
+        one, two, alone, together, messages = line(name, prior)
         reached += one / two >= GOAL
         row = [f"{name}, {prior}", f"{one:.3f}", f"{two:.3f}", f"{one / two:.2f}", f"{alone / together:.2f}"]
-        rows.append(row)
-    remark = f"{GOAL} times as fast on two threads: {reached} of {len(rows)}. The last column is of work that needs no "
-    remark += "sharing, taking turns with the search: 2 where a second core was free all the time."
+        rows.append([*row, f"{messages / N_MESSAGES * 1e9:.0f}"])
+    remark = f"{GOAL} times as fast on two threads: {reached} of {len(rows)}. The last two columns take turns with the "
+    remark += "search: work that needs no sharing, 2 where a second core was free all the time; and how long a word "
+    remark += "takes from one core to the other."
     title = f"One thread and two, best of {REPEATS}"
-    return Report(title, ["data", "1 thread s", "2 threads s", "times faster", "second core"], rows, [remark])
+    columns = ["data", "1 thread s", "2 threads s", "times faster", "second core", "message ns"]
+    return Report(title, columns, rows, [remark])
 
 
 def measure() -> Iterator[Report]:
