@@ -28,11 +28,12 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
     ...     os.listdir(folder)
     ['a.txt']
     """
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.exists() and not target.is_file():  # opening a directory raises an error
         with _named(path, target), target.open("wb") as file:
             yield file
         return
+    target = Path(os.path.realpath(path))  # only of files: /dev/stdout may be a pipe, which has no path
     unfinished = target.with_name(f".{target.name}.{_HOST}.{os.getpid()}-{next(_numbers)}.part")
     _under_way.add(unfinished.name)
     try:

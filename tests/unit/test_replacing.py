@@ -51,6 +51,19 @@ def test_a_full_device_is_named(cases, capsys):
         assert capsys.readouterr().err == "leafwise: /dev/full: No space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names of open files")
+def test_a_pipe_that_is_open_is_written_by_its_name(cases):
+    """As /dev/stdout is in a pipeline: what it links to is no path."""
+    model = cases.with_name("model.json")
+    leafwise.learn(leafwise.read(cases)).save(model)
+    for command in (["sample", "-n", "5", str(model)], ["impute", str(model), str(cases)]):
+        reader, writer = os.pipe()
+        with os.fdopen(reader) as found:
+            with os.fdopen(writer, "w"):
+                assert run([*command, "-o", f"/dev/fd/{writer}"]) == 0
+            assert next(found).startswith(cases.read_text().splitlines()[0])
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "out.bif"])
 def test_a_full_disk_is_named_and_nothing_is_left(name, cases, monkeypatch, capsys):
     def full(_handle):
