@@ -43,10 +43,11 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
 
 def complete_cases(network: Network, data: Any, asker: str) -> Table:
     """The cases of a Table or of what `read` accepts, all of whose cells `asker` needs."""
-    if any(variable.hidden for variable in network.variables):
-        raise ValueError(f"the network has hidden causes, and {asker} needs cases that show all: use stacked")
     with without_sums("use stacked, which infers them"):
-        return read(data, variables=network.variables)
+        table = read(data, variables=network.variables)
+    if any(known.hidden and known != found for known, found in zip(network.variables, table.variables, strict=True)):
+        raise ValueError(f"the network has hidden causes, and {asker} needs cases that show all: use stacked")
+    return table
 
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:

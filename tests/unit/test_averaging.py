@@ -162,5 +162,9 @@ def test_cells_that_are_missing_or_hidden_are_refused_with_what_helps(ask):
         ask(network, gaps)
     with pytest.raises(ValueError, match="needs cases that show all: use stacked"):
         ask(hidden, frame)
+    shown = leafwise.sample(hidden, 60, seed=1)
+    assert ask(hidden, shown).names == hidden.names
+    with pytest.raises(ValueError, match="needs cases that show all: use stacked"):
+        ask(hidden, shown.to_pandas().assign(**{shown.names[-1]: [None] * 60}))
     for found in (leafwise.stacked(network, gaps), leafwise.stacked(hidden, frame)):
         assert found.learned["stacked"]
