@@ -246,7 +246,7 @@ def test_weights_repeat_cases():
 def test_weights_of_no_case_or_of_too_many_are_refused(estimator, total):
     X, y = letters(60)
     weights = np.linspace(0.5, 1.5, 60) / 60 * total
-    with pytest.raises(ValueError, match="cases, and forests and mixtures need at least 1 and, of [0-9]+ variables"):
+    with pytest.raises(ValueError, match=r"cases, and forests and mixtures need at least 1 and, of [0-9]+ variables"):
         estimator.fit(X, y, sample_weight=weights)
 
 
