@@ -31,6 +31,12 @@ def day(text: str) -> float | None:
     >>> day("1970-01-02"), day("2.1.1970 12:00"), day("1/2/1970"), day("2024-02-31")
     (1.0, 1.5, None, None)
     """
+    found = moment(text)
+    return None if found is None else found / MICROSECONDS
+
+
+def moment(text: str) -> int | None:
+    """The microseconds since 1970 of a date, as `day` reads it: exact, which numbers of days are not."""
     if match := _YEAR_FIRST.fullmatch(text):
         year, month, date, time = match.groups()
     elif match := _DOTTED.fullmatch(text):
@@ -40,10 +46,10 @@ def day(text: str) -> float | None:
     clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:] if time[:1] in ("T", " ") else "0:00"
     hour, rest = clock.split(":", 1)
     try:
-        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "us")
+        found = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "us")
     except ValueError:
         return None
-    return float(moment.astype(np.int64)) / MICROSECONDS
+    return int(found.astype(np.int64))
 
 
 def days(texts: Iterable[str]) -> NDArray[np.float64] | None:

@@ -83,6 +83,7 @@ from leafwise.table import Table, Variable, code_type
 Floats = NDArray[np.float64]
 _MISSING_CHOICES = ("error", "state", "drop", "infer")
 _UNSEEN_CHOICES = ("missing", "error")
+_MOST_REPEATED = 2**30  # cells of the table from which forests and mixtures are learned, a byte or two each
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -440,11 +441,11 @@ def _repeated(table: Table, weights: Floats | None) -> Table:
     """The rows sorted, so that their order has no effect; weights become integers with the same total, rounded."""
     rows = np.lexsort(table.codes)
     if weights is not None:
-        total, most = weights.sum(), max(MOST_CELLS // table.n_variables, 2 * table.n_cases)
+        total, most = weights.sum(), max(_MOST_REPEATED // table.n_variables, 2 * table.n_cases)
         if not 0.5 <= total < most + 1:
             raise ValueError(
-                f"the weights add up to {total:g} cases, and many networks are learned from whole ones, from 1 to "
-                f"{most:,} of {table.n_variables:,} variables: multiply or divide the weights"
+                f"the weights add up to {total:g} cases, and forests and mixtures need at least 1 and, of "
+                f"{table.n_variables:,} variables, at most {most:,}: multiply or divide the weights"
             )
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
         rows = np.repeat(rows, ends[1:] - ends[:-1])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leafwise.binning import number
 from leafwise.columns import Column
-from leafwise.dates import MICROSECONDS, days
+from leafwise.dates import moment
 from leafwise.description import Description
 from leafwise.encoding import NewReading, read_beside
 from leafwise.errors import Advice, AdvisedError
@@ -153,12 +153,12 @@ def _times(column: Column) -> Integers:
     codes = _whole(column)
     if column.numbers is not None:
         return _numbered(column, column.numbers)[codes]
-    found = days(column.labels)
-    if found is None:
+    found = [moment(label) for label in column.labels]
+    if None in found:
         raise _no_time(column.name, column.labels[0])
-    months = _months(found)
-    moments = np.rint(found * MICROSECONDS).astype(np.int64)
-    return (moments if months is None else months)[codes]
+    moments = np.array(found, "datetime64[us]")
+    months = _months(moments)
+    return (moments.astype(np.int64) if months is None else months)[codes]
 
 
 def _numbered(column: Column, numbers: NDArray[np.float64]) -> Integers:
@@ -178,14 +178,14 @@ def _no_time(name: str, label: str) -> ValueError:
     )
 
 
-def _months(found: NDArray[np.float64]) -> Integers | None:
+def _months(moments: NDArray[np.datetime64]) -> Integers | None:
     """Dates as numbers of months, if all are the same day of several months, or the last day; else None."""
-    moments = found.astype(np.int64).astype("datetime64[D]")
-    months = moments.astype("datetime64[M]")
+    dates = moments.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
     last = (months + 1).astype("datetime64[D]") - 1
-    alike = len(set((moments - months.astype("datetime64[D]")).tolist())) == 1 or bool((moments == last).all())
+    alike = len(set((dates - months.astype("datetime64[D]")).tolist())) == 1 or bool((dates == last).all())
     whole: Integers = months.astype(np.int64)
-    return whole if alike and not (found % 1).any() and len(np.unique(whole)) > 1 else None
+    return whole if alike and (dates == moments).all() and len(np.unique(whole)) > 1 else None
 
 
 def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: Sequence[str]) -> None:

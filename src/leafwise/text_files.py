@@ -476,15 +476,19 @@ def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[
 def _problem(data: Data, title: str, separator: str, n_columns: int, message: str) -> str:
     """The problem of a text file that Arrow rejects, with its line if that can be determined."""
     with _lines(data) as lines:
-        rows = _rows(lines, separator)
+        rows, begin = _rows(lines, separator), 1
         try:
             for row in rows:
                 if row and len(row) != n_columns:
+                    if rows.line_num > begin:  # the quote of a cell of several lines may be the problem
+                        _check_quotes(data, title, separator)
                     return (
                         f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first "
                         f"has {n_columns}: correct it, or quote cells that hold the delimiter"
                     )
+                begin = rows.line_num + 1
         except csv.Error as error:
+            _check_quotes(data, title, separator)
             message = f"line {rows.line_num}: {error}"
     return f"{title} cannot be read as a table of {n_columns} columns ({one_line(message)}): check the file"
 

@@ -43,7 +43,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(leafwise, text, tmp_path):
 def test_what_is_refused_at_once(leafwise, model, tmp_path):
     assert "no format of networks" in leafwise("convert", model, tmp_path / "x.csv").complaint
     assert "it is also read from" in leafwise("convert", model, model).complaint
-    assert "cannot write '-'" in leafwise("convert", model, "-").complaint
+    assert "standard output is not supported here: name a file" in leafwise("convert", model, "-").complaint
     assert "does not exist" in leafwise("convert", model, tmp_path / "no" / "x.bif").complaint
     assert "does not exist" in leafwise("convert", tmp_path / "none.bif", tmp_path / "x.json").complaint
     assert "most-cells" in leafwise("convert", model, tmp_path / "x.bif", "--most-cells", 0).complaint

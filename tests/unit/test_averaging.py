@@ -162,6 +162,9 @@ def test_cells_that_are_missing_or_hidden_are_refused_with_what_helps(ask):
         ask(network, gaps)
     with pytest.raises(ValueError, match="needs cases in which all variables are observed: use stacked"):
         ask(hidden, frame)
-    assert ask(hidden, leafwise.sample(hidden, 60, seed=1)).names == hidden.names  # the cause is among the cases
+    shown = leafwise.sample(hidden, 60, seed=1)
+    assert ask(hidden, shown).names == hidden.names
+    with pytest.raises(ValueError, match="needs cases in which all variables are observed: use stacked"):
+        ask(hidden, shown.to_pandas().assign(**{shown.names[-1]: [None] * 60}))
     for found in (leafwise.stacked(network, gaps), leafwise.stacked(hidden, frame)):
         assert found.learned["stacked"]

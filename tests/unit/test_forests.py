@@ -17,6 +17,7 @@ from leafwise.estimators import (  # noqa: E402
     DecisionGraphForestClassifier,
     NetworkClassifier,
     NetworkDensity,
+    _repeated,
 )
 from leafwise.forests import grow, pool_weights  # noqa: E402
 from leafwise.predictions import log_posteriors  # noqa: E402
@@ -245,8 +246,15 @@ def test_weights_repeat_cases():
 def test_weights_of_no_case_or_of_too_many_are_refused(estimator, total):
     X, y = letters(60)
     weights = np.linspace(0.5, 1.5, 60) / 60 * total
-    with pytest.raises(ValueError, match="cases, and many networks are learned from whole ones"):
+    with pytest.raises(ValueError, match=r"cases, and forests and mixtures need at least 1 and, of [0-9]+ variables"):
         estimator.fit(X, y, sample_weight=weights)
+
+
+def test_weights_of_more_cases_than_a_weighted_network_repeats_are_not_refused():
+    rows = np.zeros((700, 200), np.uint8)
+    table = leafwise.read(rows)
+    repeated = _repeated(table, np.full(700, 1000.5))
+    assert (repeated.n_cases, repeated.n_variables) == (700_350, 200)
 
 
 def test_a_forest_of_nothing_is_refused():

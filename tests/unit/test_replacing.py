@@ -52,15 +52,16 @@ def test_a_full_device_is_named(cases, capsys):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no names of open files")
-def test_a_pipe_without_a_path_of_its_own_is_written_to(cases):
-    """As /dev/stdout is, and what a shell makes of >(command)."""
-    model = str(cases.with_name("model.json"))
+def test_a_pipe_that_is_open_is_written_by_its_name(cases):
+    """As /dev/stdout is in a pipeline: what it links to is no path."""
+    model = cases.with_name("model.json")
     leafwise.learn(leafwise.read(cases)).save(model)
-    out, into = os.pipe()
-    with open(out, "rb") as file:
-        assert run(["sample", model, "-n", "2", "-o", f"/dev/fd/{into}"]) == 0
-        os.close(into)
-        assert len(file.read().splitlines()) == 3
+    for command in (["sample", "-n", "5", str(model)], ["impute", str(model), str(cases)]):
+        reader, writer = os.pipe()
+        with os.fdopen(reader) as found:
+            with os.fdopen(writer, "w"):
+                assert run([*command, "-o", f"/dev/fd/{writer}"]) == 0
+            assert next(found).startswith(cases.read_text().splitlines()[0])
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "out.bif"])

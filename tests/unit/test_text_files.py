@@ -82,6 +82,13 @@ def test_cells_may_be_long_and_have_many_lines(tmp_path: Path) -> None:
         read(saved(tmp_path, f'a,b\n1,"{long}"\n2,y,z\n'))
 
 
+@pytest.mark.parametrize("n_after", [3, 200_000, 6_000_000])  # the last is streamed
+def test_a_quote_that_is_never_closed_is_named_by_its_line(tmp_path: Path, n_after: int) -> None:
+    path = saved(tmp_path, "a,b\n1,2\n" + '"x,2\n' + "1,2\n" * n_after)
+    with pytest.raises(ValueError, match=r"a quote in .* is never closed, .*: from line 3 on a cell runs over"):
+        read(path)
+
+
 def test_text_with_other_signs_in_it(tmp_path: Path) -> None:
     assert read(saved(tmp_path, "name;said\nx;yes, of course\ny;no\n")).names == ("name", "said")
     assert read(saved(tmp_path, 'name,said\nx,"a;b;c"\ny,"d;e"\n')).names == ("name", "said")

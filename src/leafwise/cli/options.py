@@ -223,7 +223,7 @@ def check_output(output: Path, *inputs: Path | None, standard: bool = False) -> 
     if output == STANDARD:
         if standard:
             return
-        raise ValueError("cannot write '-': standard output is not for this: name a file.")
+        raise ValueError("cannot write '-': standard output is not supported here: name a file.")
     folder = output.parent
     if output.is_dir():
         raise ValueError(f"cannot write '{output}': it is a folder: name a file in it.")
