@@ -14,13 +14,13 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.report import Report, main
-from leafwise.binning import cut_points
-from leafwise.columns import open_source
+from leafwise.data.binning import cut_points
+from leafwise.data.columns import open_source
+from leafwise.data.features import read_features
+from leafwise.data.new_data import as_known
 from leafwise.estimators import DecisionGraphClassifier
-from leafwise.features import read_features
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import learn
-from leafwise.new_data import as_known
 
 Floats = NDArray[np.float64]
 FOLDS = 5

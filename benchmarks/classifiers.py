@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table, Variable
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table, Variable
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before scikit-learn is imported
 

@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise import write
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
-from leafwise.table import Table
 
 N_CASES, N_VARIABLES = map(int, os.environ.get("LEAFWISE_CLUSTER", "4000000x100").split("x"))
 WORKERS = tuple(map(int, os.environ.get("LEAFWISE_WORKERS", "1,2,4,8").split(",")))

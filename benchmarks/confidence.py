@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks import data
 from benchmarks.report import Report, main
 from leafwise.arc_confidence import Confidence
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
@@ -19,7 +20,6 @@ from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.run import Settings
 from leafwise.search.table_arc_search import TableArcSearch
-from leafwise.table import Table
 
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "barley", "win95pts")
 CASES = (500, 2_000, 10_000)

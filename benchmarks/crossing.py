@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Report, best_of, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table, Variable
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.counting import bits
 from leafwise.search.histograms import make_layout
-from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 N_CANDIDATES = 200

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from leafwise.data.encoding import read
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import read
 from leafwise.formats.bif import load
 from leafwise.inference.sampling import sample
 from leafwise.network import Network, Node
-from leafwise.table import Table, Variable
 
 BINARY = (
     *("ad", "baudio", "bnetflix", "cwebkb", "dna", "jester", "kdd"),

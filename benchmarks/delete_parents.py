@@ -10,9 +10,9 @@ from functools import partial
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
+from leafwise.data.table import Table
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch, LeafSearchRun
-from leafwise.table import Table
 
 NAMES = ("promoters", "splice", "car", "nursery", "mushroom", "adult_train", "nltcs", "plants", "tretail")
 REPEATS = 5

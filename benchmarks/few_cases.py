@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import learn
-from leafwise.table import Table
 
 SETS = ("tretail", "kosarek", "plants", "nltcs", "dna", "mushroom", "car", "nursery", "splice", "promoters")
 CASES = (1, 2, 3, 5, 10, 30, 80)

@@ -17,8 +17,8 @@ from benchmarks import data
 from benchmarks.classifiers import Problem, boosting
 from benchmarks.forests import forest, random_forest, results
 from benchmarks.report import Report, main
+from leafwise.data.table import Variable
 from leafwise.inference.sampling import sample
-from leafwise.table import Variable
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 DRAWN = {

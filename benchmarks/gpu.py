@@ -16,11 +16,11 @@ import numpy as np
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.counters.gpu import GpuCounter, GpuSession
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.network import Network
 from leafwise.search.leaves import Leaves
-from leafwise.table import Table
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.formats.agrum import to_agrum
 from leafwise.inference.holes import Holes
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.table import Table
 
 NETWORKS = ("sachs", "alarm", "insurance", "hailfinder", "win95pts", "hepar2")
 SHARES = (0.1, 0.3, 0.5)

@@ -15,11 +15,11 @@ from typing import Any
 from benchmarks import data
 from benchmarks.memory import peak_of
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.network import Network
-from leafwise.table import Table
 
 GB = 1e9
 CLOSE = 0.001  # relative to the true network's log-likelihood

@@ -13,12 +13,12 @@ from functools import partial
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
+from leafwise.data.table import Table
 from leafwise.experiments.density import read_parts
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
 from leafwise.network import Network
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
-from leafwise.table import Table
 
 REPEATS = 3
 GOAL = 100  # times as fast

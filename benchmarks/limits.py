@@ -19,11 +19,11 @@ from benchmarks import data
 from benchmarks.crossing import forced
 from benchmarks.report import Report, best_of, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table, Variable
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting import bits
 from leafwise.search.histograms import make_layout
-from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 REPEATS = 25

@@ -12,12 +12,12 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, main
+from leafwise.data.table import Table
 from leafwise.experiments.missing import Cut, cases, most_common, of_held_back, removed
 from leafwise.inference.holes import Holes
 from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.stacking import stacked
-from leafwise.table import Table
 
 ALL = 10**6
 ROWS = (("nltcs", 0.1, 2000), ("nltcs", 0.1, ALL), ("adult", 0.1, 2000), ("dna", 0.1, 2000), ("msnbc", 0.3, 2000))

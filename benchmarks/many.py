@@ -15,13 +15,13 @@ from benchmarks import data
 from benchmarks.report import Report, main
 from leafwise.averaging import GROWTH, averaged
 from leafwise.constraints import Constraints
+from leafwise.data.table import Table
 from leafwise.experiments.density import read_parts
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import learn
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.stacking import stacked
-from leafwise.table import Table
 
 SETS = ("nltcs", "plants", "baudio", "dna", "kosarek")
 MIXED, MEMBERS, STRENGTHS = ("nltcs", "plants"), 16, (1.0, 4.0, 16.0, 64.0)

@@ -10,10 +10,10 @@ from functools import partial
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table
 
 TABLES = ("mushroom", "nursery", "adult_train", "splice")
 NETWORKS = ("alarm", "insurance", "hailfinder")

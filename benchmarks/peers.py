@@ -31,11 +31,11 @@ import numpy as np
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.constraints import Constraints
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn, log_score
 from leafwise.network import Network
 from leafwise.search.table_arc_search import GREEDY, TableArcSearch
-from leafwise.table import Table
 
 TURNS, TURN = 12, 0.1  # seconds: in its turn a search runs repeatedly, so that the caches are its own
 MOST = 6.0  # seconds after which a search gets no more turns

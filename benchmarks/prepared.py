@@ -13,12 +13,12 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.formats.agrum import to_agrum
 from leafwise.inference.exact import Limits
 from leafwise.inference.prepared import PreparedQuery
 from leafwise.inference.sampling import sample
 from leafwise.network import Network
-from leafwise.table import Table
 
 NETWORKS = (
     *("asia", "sachs", "alarm", "child", "insurance", "hailfinder", "win95pts"),

@@ -19,9 +19,9 @@ from benchmarks import data, samples
 from benchmarks.limits import two_masks_four_planes
 from benchmarks.report import Report, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table
 from leafwise.kernels.compiling.atomics import atomic_exchange, atomic_load
 from leafwise.kernels.compiling.jit import jit
-from leafwise.table import Table
 
 REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
 from leafwise.search.run import SearchRun
-from leafwise.table import Table
 
 ROUNDS = (10, 100, 1000)
 CELL_ROUNDS = 100

@@ -20,13 +20,13 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
+from leafwise.data.table import Table
 from leafwise.kernels.compiling.internals import dispatcher_of
 from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.leaf_search import acyclic, replay, schedule, splits, weights
 from leafwise.kernels.scoring import rises
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table
 
 SECONDS = 4  # of sampling per data set
 A_SECOND = 2000  # samples per second

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, exponent, main
+from leafwise.data.table import Table
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
-from leafwise.table import Table
 
 CASES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 PARTS_OF_MSNBC = (16, 8, 4, 2, 1)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
-from leafwise.table import Table
 
 SMALL = 300_000  # cells: up to this size, priors of several strengths are tried, too
 PRIORS = ("uniform", "bdeu:1", "bdeu:10")

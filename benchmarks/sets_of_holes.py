@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks import data
 from benchmarks.report import Report, main
+from leafwise.data.table import Table
 from leafwise.experiments.missing import (
     DEPENDS,
     SETS,
@@ -26,7 +27,6 @@ from leafwise.experiments.missing import (
     of_held_back,
     removed,
 )
-from leafwise.table import Table
 
 CASES, ALL, TURNS, SEED = 2000, 50_000, 5, 2024
 NAMES = [name for name in SETS if name != "alarm-10000"]

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.search.sharing import Sharing
 from leafwise.structure_priors import Kappa
-from leafwise.table import Variable
 
 N_VARIABLES, N_TRUE = 100, 50
 LEAVES, STATES = (1_000, 10_000, 100_000), (2, 3, 4)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import data
 from benchmarks.report import Report, main
+from leafwise.data.table import Table
 from leafwise.experiments.density import HOPELESS, KAPPAS, read_parts
 from leafwise.experiments.published import DENSITY
 from leafwise.inference.likelihood import log_probabilities
@@ -27,7 +28,6 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table
 
 STRICTER = (0.0002, 0.0005)
 CLASSES = dict.fromkeys(("promoters", "splice", "car", "nursery", "mushroom"), "class") | {"adult_train": "income"}

@@ -13,10 +13,10 @@ from functools import partial
 from benchmarks import data
 from benchmarks.profile_search import count
 from benchmarks.report import Report, check, main
+from leafwise.data.table import Table
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table
 
 FILES = ("plants", "kosarek", "msnbc", "ad", "cwebkb", "adult_train")
 LEAST, MOST, SECONDS = 2, 15, 5.0  # turns per table

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.own_tests import OwnTests
-from leafwise.table import Variable
 
 
 def assignments(n_states):

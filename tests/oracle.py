@@ -14,7 +14,7 @@ from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 
-from leafwise.table import Table
+from leafwise.data.table import Table
 
 TIE = 1e-9
 

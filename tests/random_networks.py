@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 STATES = (2, 3, 2, 4, 2, 1)
 EVIDENCE = {

@@ -16,10 +16,10 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.dask import DaskCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
+from leafwise.data.table import MISSING, Table, Variable, code_type
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import MISSING, Table, Variable, code_type
 from leafwise.workers import Workers
 
 OPERATOR_SETS = ("C", "B", "CB", "CM", "BM", "CBM", "CBIM", "IM", "BI")

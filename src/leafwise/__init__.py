@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from leafwise.counters.cpu import CpuCounter
     from leafwise.counters.sharded import ShardedCounter
     from leafwise.cpd import CPD
+    from leafwise.data.description import Description, ReadColumn
+    from leafwise.data.encoding import describe, read, write
+    from leafwise.data.table import Table, Variable
     from leafwise.decision_graph import DecisionGraph
-    from leafwise.description import Description, ReadColumn
     from leafwise.dynamic_network import DynamicNetwork
-    from leafwise.encoding import describe, read, write
     from leafwise.errors import Advice, AdvisedError, Argument
     from leafwise.imputation import CellProbabilities, impute
     from leafwise.inference.convergence import Mixing
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from leafwise.smoothing import smoothed
     from leafwise.stacking import stacked
     from leafwise.structure_priors import Arcs, Choices, Kappa
-    from leafwise.table import Table, Variable
 
 # Public names and their modules, imported on first access, so that `import leafwise` is fast.
 _HOME = {
@@ -101,7 +101,7 @@ _HOME = {
     "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
     "DeleteArc": "search.table_arc_search",
-    "Description": "description",
+    "Description": "data.description",
     "DynamicNetwork": "dynamic_network",
     "Explanation": "inference.explanation",
     "GraphArcSearch": "search.graph_arc_search",
@@ -127,7 +127,7 @@ _HOME = {
     "PreparedQuery": "inference.prepared",
     "PriorNetwork": "prior_network",
     "PutBack": "search.table_arc_search",
-    "ReadColumn": "description",
+    "ReadColumn": "data.description",
     "ReverseArc": "search.table_arc_search",
     "SearchRun": "search.run",
     "RelabelledMerge": "operators",
@@ -135,18 +135,18 @@ _HOME = {
     "ShardedCounter": "counters.sharded",
     "Step": "search.problem",
     "Symmetric": "priors",
-    "Table": "table",
+    "Table": "data.table",
     "TableArcSearch": "search.table_arc_search",
     "TiedLeaf": "network",
     "Tie": "operators",
     "Uniform": "priors",
-    "Variable": "table",
+    "Variable": "data.table",
     "averaged": "averaging",
     "compare": "comparison",
     "confidence": "arc_confidence",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
-    "describe": "encoding",
+    "describe": "data.encoding",
     "do": "inference.intervention",
     "entropy": "inference.information",
     "explain": "inference.explanation",
@@ -161,14 +161,14 @@ _HOME = {
     "plot_steps": "report.steps",
     "predict": "predictions",
     "query": "inference.query",
-    "read": "encoding",
+    "read": "data.encoding",
     "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
     "stacked": "stacking",
     "start_search": "learner",
     "value_of_information": "inference.information",
-    "write": "encoding",
+    "write": "data.encoding",
 }
 _MODULES = ("estimators", "examples")
 __all__ = [

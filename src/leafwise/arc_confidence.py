@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from leafwise.constraints import Constraints
 from leafwise.dag import find_cycle, parent_lists
+from leafwise.data.encoding import Reading, read
+from leafwise.data.frames import Columns, Framed, html_table
+from leafwise.data.new_data import without_inference
+from leafwise.data.table import Table, many, shortened
 from leafwise.decision_graph import LEAF
-from leafwise.encoding import Reading, read
 from leafwise.errors import AdvisedError, Part, check_type
-from leafwise.frames import Columns, Framed, html_table
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network
-from leafwise.new_data import without_inference
 from leafwise.report.arc_shares import shares_picture
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.run import Settings
-from leafwise.table import Table, many, shortened
 
 if TYPE_CHECKING:
     from leafwise.report.svg import Picture

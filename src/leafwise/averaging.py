@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Table
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.parameters.averaging import pruning_averages
@@ -15,7 +16,6 @@ from leafwise.priors import Symmetric
 from leafwise.scores import candidates
 from leafwise.smoothing import complete_cases, counts_of
 from leafwise.structure_priors import Choices
-from leafwise.table import Table
 
 GROWTH = "kappa:0.3"  # the structure prior of trees to be averaged, which gives superfluous tests little weight
 _LEAST_DOUBT = math.log(0.5)  # the largest log prior probability of a test

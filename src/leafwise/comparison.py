@@ -8,13 +8,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from leafwise import dag
+from leafwise.data.encoding import NewReading, read
+from leafwise.data.table import Table, many, shortened
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.encoding import NewReading, read
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import log_score
 from leafwise.network import Network, check_network
 from leafwise.search.best_networks import same_leaves
-from leafwise.table import Table, many, shortened
 
 Arc = tuple[str, str]
 

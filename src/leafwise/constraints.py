@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.series import lagged
+from leafwise.data.table import Table, index_of, many
 from leafwise.errors import AdvisedError
-from leafwise.series import lagged
-from leafwise.table import Table, index_of, many
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.own_tests import OwnTests
-from leafwise.table import Variable
 
 if TYPE_CHECKING:
     from leafwise.report.svg import Picture

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.series import lagged, read_series, wide
+from leafwise.data.table import Variable, brief, many
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
 from leafwise.network import Network, Node, TiedLeaf, check_network
-from leafwise.series import lagged, read_series, wide
-from leafwise.table import Variable, brief, many
 
 if TYPE_CHECKING:
     from leafwise.cpd import CPD
-    from leafwise.encoding import NewReading
+    from leafwise.data.encoding import NewReading
 
 
 @dataclass(frozen=True, eq=False, repr=False)

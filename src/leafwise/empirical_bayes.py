@@ -12,10 +12,10 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Table
 from leafwise.inference.completion import counts_in_leaves
 from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
-from leafwise.table import Table
 
 TIMES = (1, 2, 4, 8, 16)  # candidates: multiples of the cases in the prior that the search scored with
 TIMES_OF_A_TARGET = (*TIMES, 32, 64)
@@ -34,7 +34,7 @@ def with_fitted_priors(network: Network) -> Network:
     `prior`, used for scores.
 
     >>> from leafwise.decision_graph import DecisionGraph
-    >>> from leafwise.table import Variable
+    >>> from leafwise.data.table import Variable
     >>> coins = [Node.learned((), DecisionGraph.single(), np.array([n]), np.ones((1, 2))) for n in ([7, 5], [12, 0])]
     >>> names = Variable("fair", ("heads", "tails")), Variable("magic", ("heads", "tails"))
     >>> found = with_fitted_priors(Network(names, tuple(coins), prior="symmetric:2"))
@@ -95,7 +95,7 @@ def folds(table: Table, target: int) -> Iterator[tuple[Table, Table]]:
 
     The folds do not depend on the order of the cases.
 
-    >>> from leafwise.table import Variable
+    >>> from leafwise.data.table import Variable
     >>> table = Table((Variable("x", ("a", "b")),), np.array([[0, 1, 0, 1, 0, 0]], np.uint8))
     >>> [held_back.codes.tolist() for _, held_back in folds(table, 0)]
     [[[0, 0]], [[0, 1]], [[0, 1]]]
@@ -117,7 +117,7 @@ def cross_validated(network: Network, target: int, found: Iterable[tuple[Network
     `with_fitted_priors`); the one with the largest posterior probability is selected.
 
     >>> from leafwise.decision_graph import DecisionGraph
-    >>> from leafwise.table import Variable
+    >>> from leafwise.data.table import Variable
     >>> coin = Variable("coin", ("heads", "tails"))
     >>> node = Node.learned((), DecisionGraph.single(), np.array([[9, 0]]), np.ones((1, 2)))
     >>> network = Network((coin,), (node,), prior="symmetric:2")

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from leafwise.averaging import averaged, averaged_means
 from leafwise.constraints import Constraints
+from leafwise.data.table import Table, many
 from leafwise.decision_graph import DecisionGraph
 from leafwise.formats import json
 from leafwise.inference.likelihood import log_probabilities_by_turns
@@ -34,7 +35,6 @@ from leafwise.search.run import Resumable
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.stacking import em_weights
 from leafwise.structure_priors import StructurePrior
-from leafwise.table import Table, many
 
 Floats = NDArray[np.float64]
 

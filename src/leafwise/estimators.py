@@ -57,28 +57,28 @@ except ModuleNotFoundError:
         "leafwise.estimators needs the package scikit-learn, which is not installed: pip install 'leafwise[sklearn]'."
     ) from None
 
-from leafwise.binning import number_label
-from leafwise.case_weights import MOST_CELLS, checked_weights, repeated_rows
 from leafwise.constraints import Constraints
-from leafwise.discretization import States
+from leafwise.data.binning import number_label
+from leafwise.data.case_weights import MOST_CELLS, checked_weights, repeated_rows
+from leafwise.data.discretization import States
+from leafwise.data.encoding import read_new
+from leafwise.data.features import read_features
+from leafwise.data.frames import Columns, Framed
+from leafwise.data.kinds import Bins
+from leafwise.data.new_data import is_missing, without_inference
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.empirical_bayes import N_FOLDS, cross_validated, folds, with_prior_of_target
-from leafwise.encoding import read_new
 from leafwise.ensembles import independent, with_others
-from leafwise.features import read_features
 from leafwise.forests import Forest, grow
-from leafwise.frames import Columns, Framed
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.kinds import Bins
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
 from leafwise.network import Network
-from leafwise.new_data import is_missing, without_inference
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.run import Settings
-from leafwise.table import Table, Variable, code_type
 
 Floats = NDArray[np.float64]
 _MISSING_CHOICES = ("error", "state", "drop", "infer")

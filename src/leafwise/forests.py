@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from leafwise.averaging import averaged_means
 from leafwise.constraints import Constraints, ParentRules
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table, code_type, many
 from leafwise.decision_graph import DecisionGraph
 from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind_of_node, independent, rows_of
 from leafwise.imputation import drawn_often
@@ -41,7 +42,6 @@ from leafwise.search.samples import Sample, search_samples
 from leafwise.smoothing import counts_of, node_counts, smoothed_means
 from leafwise.structure_priors import StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
-from leafwise.table import Table, code_type, many
 from leafwise.workers import Workers
 
 Ints = NDArray[np.int64]

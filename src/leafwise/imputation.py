@@ -10,15 +10,15 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import Reading, read_new
+from leafwise.data.encoding import Reading, read_new
+from leafwise.data.frames import Columns, Framed
+from leafwise.data.table import Table, Variable, code_type, count_states, index_of, many
 from leafwise.errors import AdvisedError, check_type
-from leafwise.frames import Columns, Framed
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.inference.holes import Codes, Holes, ImpossibleCase
 from leafwise.inference.sampling import Approximate
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table, Variable, code_type, count_states, index_of, many
 
 Floats = NDArray[np.float64]
 DRAW, MOST_PROBABLE, MEAN_PROBABILITIES = HOW = ("draw", "most probable", "mean probabilities")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import MOST_STATES, Table, Variable, code_type
 from leafwise.errors import AdvisedError
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
@@ -22,7 +23,6 @@ from leafwise.search.problem import Problem
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.run import Resumable, Settings
 from leafwise.search.table_arc_search import TableArcSearch
-from leafwise.table import MOST_STATES, Table, Variable, code_type
 from leafwise.workers import Workers
 
 Hidden = int | Sequence[int] | str | None

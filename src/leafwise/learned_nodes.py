@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable, count_states
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.table import Variable, count_states
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

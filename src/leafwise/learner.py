@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leafwise.averaging import GROWTH, averaged
-from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, Family, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.dask import DaskCounter, is_dask_frame
 from leafwise.counters.gpu import GpuCounter
+from leafwise.data.case_weights import stacked
+from leafwise.data.encoding import Reading, read, read_weighted
+from leafwise.data.new_data import for_learning, without_inference, without_sums
+from leafwise.data.series import read_series, windows
+from leafwise.data.table import Table, count_states
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.empirical_bayes import with_fitted_priors
-from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, HiddenRun, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete, refuse_tables
@@ -26,7 +29,6 @@ from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, all_ties, check_network
-from leafwise.new_data import for_learning, without_inference, without_sums
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -38,12 +40,10 @@ from leafwise.search.problem import Problem
 from leafwise.search.run import Resumable, SearchRun, Settings, parting_or_sharing
 from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.search.tied import begin_tied
-from leafwise.series import read_series, windows
 from leafwise.smoothing import counts_of
 from leafwise.stacking import stacked as with_stacked_leaves
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
-from leafwise.table import Table, count_states
 from leafwise.tied_leaves import added_exponents, first_exponents, pooled
 from leafwise.workers import Workers
 

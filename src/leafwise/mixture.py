@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.dag import topological_order
+from leafwise.data.table import Table, Variable, code_type, index_of, many
 from leafwise.decision_graph import DecisionGraph
 from leafwise.errors import Advice, check_type
 from leafwise.network import Network, Node, check_network, read_only
-from leafwise.table import Table, Variable, code_type, index_of, many
 
 if TYPE_CHECKING:
     from leafwise.inference.evidence import Given
@@ -358,7 +358,7 @@ class Mixture:
 
     def _table(self, data: Any, options: dict[str, Any]) -> Table:
         """The data in the members' states, read once; options for reading are removed from `options`."""
-        from leafwise.encoding import read_new
+        from leafwise.data.encoding import read_new
 
         reading = {name: options.pop(name) for name in list(options) if name != "limits"}
         if isinstance(data, Table) and not reading:

@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable, first_repeated, index_of, many
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
 from leafwise.own_tests import OwnTests, frozen, frozen_counts, same
-from leafwise.table import Variable, first_repeated, index_of, many
 
 if TYPE_CHECKING:
     import networkx
 
     from leafwise.cpd import CPD
+    from leafwise.data.table import Table
     from leafwise.inference.evidence import Given
     from leafwise.inference.explanation import Explanation
     from leafwise.inference.prepared import PreparedQuery
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from leafwise.kernels.questions.routes import FlatGraphs
     from leafwise.predictions import Predictions
     from leafwise.report.svg import Picture
-    from leafwise.table import Table
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
 _MOST_AXES = 32  # of an array, in all versions of NumPy

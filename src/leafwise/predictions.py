@@ -9,14 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import Reading, read_new
-from leafwise.frames import Categories, Columns, Framed, html_table
+from leafwise.data.encoding import Reading, read_new
+from leafwise.data.frames import Categories, Columns, Framed, html_table
+from leafwise.data.table import Table, Variable, code_type, index_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table, Variable, code_type, index_of
 
 Floats = NDArray[np.float64]
 _SHOWN = 5

@@ -13,12 +13,12 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable, index_of
 from leafwise.errors import check_type
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, affordable
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.network import Network, check_network
 from leafwise.regions import Region, flags_of
-from leafwise.table import Variable, index_of
 
 Exponents = NDArray[np.float64]
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond these, rounding errors exceed the tolerance for ties

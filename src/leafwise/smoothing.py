@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import read
+from leafwise.data.encoding import read
+from leafwise.data.new_data import without_sums
+from leafwise.data.table import Table
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.parameters.smoothing import arc_counts, shrunken_exponents
 from leafwise.kernels.questions.routes import FlatGraphs, flatten
 from leafwise.network import Network, Node, check_network
-from leafwise.new_data import without_sums
-from leafwise.table import Table
 from leafwise.tied_leaves import Rows, weighted_exponents, with_rows
 
 

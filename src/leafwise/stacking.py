@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.encoding import read
+from leafwise.data.table import code_type
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import read
 from leafwise.inference.completion import DRAWS, Completions
 from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node, check_network
 from leafwise.priors import Symmetric
-from leafwise.table import code_type
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,10 +12,10 @@ from itertools import chain
 from numbers import Real
 from typing import NamedTuple, Protocol
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
 from leafwise.own_tests import OwnTests
-from leafwise.table import Variable
 
 LOG_SHARED = math.log(4)  # for each arc to a leaf beyond the first
 _SMALLEST_KAPPA = 1e-100  # far below it, everything else would be negligible

@@ -14,6 +14,7 @@ import pytest
 from serving import serving
 
 import leafwise
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.explorer import server
@@ -22,7 +23,6 @@ from leafwise.explorer.page import page as page_text
 from leafwise.explorer.server import Explorer
 from leafwise.inference.exact import Limits
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None

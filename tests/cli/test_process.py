@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from leafwise.cli import run, saving
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 COMMAND = [sys.executable, "-c", "from leafwise.cli import main; main()"]
 

@@ -14,9 +14,9 @@ from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
+from leafwise.data.table import Table
 from leafwise.kernels.counting import bits, sets
 from leafwise.search.histograms import make_layout
-from leafwise.table import Table
 from leafwise.workers import Workers
 
 SIZES = (1, 2, 5, 31, 63, 64, 65, 127, 128, 129, 640, 2000)

@@ -35,7 +35,7 @@ def folder() -> Path:
     place = folders.folder() / "commands"
     place.mkdir()
     table = leafwise.read(np.array([[k % 2, k % 3, (k // 2) % 2, (k * 7) % 5] for k in range(60)]))
-    leafwise.encoding.write(table, place / "cases.csv")
+    leafwise.data.encoding.write(table, place / "cases.csv")
     (place / "names.csv").write_text("a,b,c\n0,1,x\n1,,y\n0,0,x\n1,1,y\n")
     leafwise.learn(leafwise.read(place / "names.csv", missing="drop")).save(place / "model.json")
     leafwise.learn(table).save(place / "other.bif")

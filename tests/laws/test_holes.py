@@ -119,9 +119,9 @@ def test_any_number_of_threads_gives_the_same():
 
 def test_many_improbable_children():
     """Four hundred observed children of one missing variable: their product is far too small for a number."""
+    from leafwise.data.table import Variable
     from leafwise.decision_graph import DecisionGraph
     from leafwise.network import Network, Node
-    from leafwise.table import Variable
 
     n = 400
     random = np.random.default_rng(1)

@@ -14,6 +14,7 @@ import leafwise
 from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, TableArcSearch
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table, Variable
 from leafwise.examples import alarm
 from leafwise.formats.json import dumps
 from leafwise.inference import completion
@@ -26,7 +27,6 @@ from leafwise.search.hidden import first_network, hidden_variables
 from leafwise.search.incomplete import expectation_maximization
 from leafwise.search.problem import Problem
 from leafwise.structure_priors import structure_prior
-from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 

@@ -12,12 +12,12 @@ import leafwise
 from leafwise import dag, learn, start_search
 from leafwise.constraints import Constraints
 from leafwise.counters import cpu
+from leafwise.data.table import Table, Variable
 from leafwise.examples import alarm
 from leafwise.kernels.leaf_search import schedule, splits
 from leafwise.search import histograms, leaves
 from leafwise.search.best_networks import same_leaves
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
-from leafwise.table import Table, Variable
 
 
 def alarm_table(n_cases, is_binary):
@@ -273,8 +273,8 @@ def test_room_to_work_in_is_that_of_the_layout():
         now = search._other or search._leaves
         if search._other is not None and search._leaves._scratches:
             search._leaves._scratches.clear()  # as if no thread had come before
-        rooms = [getattr(scratch, "fields", scratch).scoring.own.split_bounds for scratch in now._scratches]
-        seen += [room.shape[2] >= now._layout.n_rows.max() for room in rooms]
+        bounds = [getattr(scratch, "fields", scratch).scoring.own.split_bounds for scratch in now._scratches]
+        seen += [bound.shape[2] >= now._layout.n_rows.max() for bound in bounds]
     assert len(seen) > 2
     assert all(seen)
 

@@ -13,6 +13,7 @@ from oracle_inference import joint_table, marginal, weighted
 from random_networks import random_network, single, variables
 from strategies import examples
 
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.inference import compiled, prepared
 from leafwise.inference.compiled import CompiledQuery
@@ -21,7 +22,6 @@ from leafwise.inference.prepared import PreparedQuery
 from leafwise.inference.query import query
 from leafwise.inference.sampling import sample
 from leafwise.network import Network
-from leafwise.table import Table
 
 pytestmark = pytest.mark.interpreted
 

@@ -9,6 +9,7 @@ from oracle import log_likelihood
 from oracle_inference import joint_table
 from strategies import examples
 
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.decision_graph import DecisionGraph
 from leafwise.learner import learn, log_score
 from leafwise.network import Network, Node
@@ -20,7 +21,6 @@ from leafwise.search.histograms import make_layout
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
 from leafwise.search.table_arc_search import TableArcSearch
-from leafwise.table import Table, Variable, code_type
 
 
 @st.composite

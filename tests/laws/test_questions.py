@@ -11,6 +11,7 @@ from random_networks import random_network, single, variables
 from strategies import examples
 
 import leafwise
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference import explanation, information, sampling
@@ -25,7 +26,6 @@ from leafwise.inference.loopy import propagate
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
 from leafwise.network import Network, Node
-from leafwise.table import Table, Variable
 
 pytestmark = pytest.mark.interpreted
 

@@ -24,11 +24,11 @@ from strategies import (
 import leafwise
 from leafwise import learn, log_score, start_search, workers
 from leafwise.counters import cpu
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
-from leafwise.table import Table, Variable
 
 LIMITS = {"max_cases": 120, "max_assignments": 200}
 

@@ -17,9 +17,9 @@ from strategies import PRIORS, SCHEDULES, examples, free, generators, make_table
 from strategies import random_table as any_table
 
 import leafwise
+from leafwise.data.table import Table
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit, PartialSplit
 from leafwise.search.leaf_search import LeafSearchRun
-from leafwise.table import Table
 
 
 def knows(letter):

@@ -11,9 +11,9 @@ from strategies import examples, generators, random_table, shards
 
 import leafwise
 from leafwise import LeafSearch, learn, log_score, start_search
+from leafwise.data.table import Table, Variable
 from leafwise.examples import alarm
 from leafwise.search.single_target import SingleTargetSearchRun
-from leafwise.table import Table, Variable
 
 LETTERS = ("CBIM", "BIM")
 PRIORS = st.sampled_from(("auto", "uniform", "bdeu:10"))

@@ -13,10 +13,10 @@ from strategies import examples, generators, random_setup, random_table
 
 import leafwise
 from leafwise import GraphArcSearch, LeafSearchRestarts, RecoverySearch, TableArcSearch, learn, start_search
-from leafwise.case_weights import stacked
+from leafwise.data.case_weights import stacked
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.search.leaf_search import LeafSearch
-from leafwise.table import Table
 
 
 def some_weights(table, random, high=4):

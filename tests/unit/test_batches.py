@@ -14,9 +14,9 @@ from pyarrow import parquet
 from strategies import examples, generators
 
 import leafwise
-from leafwise import batches, columns, encoding, text_files
-from leafwise.columns import open_source
-from leafwise.encoding import read, read_and_describe
+from leafwise.data import batches, columns, encoding, text_files
+from leafwise.data.columns import open_source
+from leafwise.data.encoding import read, read_and_describe
 
 
 def at_once(source, **reading):

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_strategies import networks
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.formats import bif
 from leafwise.formats.tables import complete_table, table_node
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "network.bif"
 

@@ -11,13 +11,13 @@ import pytest
 
 import leafwise
 from leafwise.constraints import Constraints
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.formats import mixture_json
 from leafwise.formats.json import dumps
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_mixture, start_search
 from leafwise.search import checkpoints
-from leafwise.table import Table
 
 compiled = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="takes long without compiled loops")
 GREEDY = leafwise.LeafSearch(threads=1)

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from leafwise.binning import cut_points, interval_labels
-from leafwise.encoding import read, write
-from leafwise.table import MISSING, Table, Variable
-from leafwise.writing import write_columns
+from leafwise.data.binning import cut_points, interval_labels
+from leafwise.data.encoding import read, write
+from leafwise.data.table import MISSING, Table, Variable
+from leafwise.data.writing import write_columns
 
 
 def rows(table: Table) -> list[tuple[str, ...]]:
@@ -94,7 +94,7 @@ def test_blanks_around_names_and_cells_are_dropped(tmp_path: Path) -> None:
 def test_many_chunks_agree_with_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a,b\n" + "".join(f"{i * 7 % 50},{'uvw'[i % 3]}\n" for i in range(2000))
     whole = read(saved(tmp_path, text))
-    monkeypatch.setattr("leafwise.text_files.BLOCK_BYTES", 100)
+    monkeypatch.setattr("leafwise.data.text_files.BLOCK_BYTES", 100)
     parts = read(saved(tmp_path, text))
     assert parts.variables == whole.variables
     assert (parts.codes == whole.codes).all()
@@ -818,7 +818,7 @@ def test_what_is_written(tmp_path: Path) -> None:
 def test_rows_are_written_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = read(np.random.default_rng(3).integers(0, 300, (100, 3)))
     write(table, tmp_path / "a.csv")
-    monkeypatch.setattr("leafwise.writing.ROWS_A_WRITE", 7)
+    monkeypatch.setattr("leafwise.data.writing.ROWS_A_WRITE", 7)
     write(table, tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert rows(read(tmp_path / "b.csv")) == rows(table)
@@ -830,7 +830,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, name: str, monkeypat
         raise OSError("disk full")
 
     (tmp_path / name).write_text("old")
-    monkeypatch.setattr("leafwise.writing._quoted", broken)
+    monkeypatch.setattr("leafwise.data.writing._quoted", broken)
     monkeypatch.setattr(Table, "to_arrow", broken)
     with pytest.raises(OSError, match="disk full"):
         write(nasty(), tmp_path / name)
@@ -859,7 +859,7 @@ def test_heavy_libraries_are_imported_only_when_asked_for(tmp_path: Path) -> Non
     path, file = saved(tmp_path, "a,b\n1,x\n,y\n"), tmp_path / "c.parquet"
     parquet.write_table(pa.table({"c": ["x", "y"], "d": [0, 1]}), file)
     check = (
-        "import sys; from leafwise.encoding import read, write; assert 'pyarrow' not in sys.modules; "
+        "import sys; from leafwise.data.encoding import read, write; assert 'pyarrow' not in sys.modules; "
         f"write(read({str(path)!r}, missing='state'), {str(tmp_path / 'b.csv')!r}); "
         f"read({str(file)!r}); "
         "assert not {'pandas', 'polars', 'narwhals', 'numba'} & set(sys.modules)"

@@ -11,6 +11,7 @@ from network_strategies import networks
 from oracle_inference import joint_table, marginal
 
 import leafwise
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference import evidence
@@ -21,7 +22,6 @@ from leafwise.inference.information import mutual_information
 from leafwise.inference.query import query
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.table import Table, Variable, code_type
 
 
 def _naive_bayes(prior, given_class, n_features):

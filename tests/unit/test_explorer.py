@@ -17,6 +17,7 @@ from network_strategies import networks
 from serving import serving
 
 import leafwise
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.explorer.answers import explanation, marginals, read_given
@@ -24,7 +25,6 @@ from leafwise.explorer.page import page
 from leafwise.explorer.server import Explorer, start
 from leafwise.inference.exact import Limits
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 
 def small(name="x", labels=("no", "yes")):

@@ -12,9 +12,9 @@ import pytest
 from oracle_inference import joint_table
 
 import leafwise
-from leafwise.encoding import read
+from leafwise.data.encoding import read
+from leafwise.data.table import MISSING
 from leafwise.examples import alarm
-from leafwise.table import MISSING
 
 ALARM = alarm()
 CASES = ALARM.sample(200)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leafwise
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.folding import Fold, in_order, information
 from leafwise.report.graph_picture import folded_drawings
 from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.text import _graph_lines, node_text
-from leafwise.table import Table, Variable
 
 N = 9  # parents of the large graph
 

@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_strategies import networks
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.examples import alarm
 from leafwise.formats import agrum, bif, files, libra, xmod
 from leafwise.formats import pgmpy as pgmpy_objects
 from leafwise.formats.tables import complete_table
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 FOLDER = (
     Path(os.environ.get("LEAFWISE_DATA") or Path(__file__).resolve().parents[3].joinpath("shared", "data")) / "networks"

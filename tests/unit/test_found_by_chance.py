@@ -12,9 +12,9 @@ from strategies import make_table
 import leafwise
 from leafwise import prior_network
 from leafwise.cli import run
+from leafwise.data.table import Variable
 from leafwise.formats import arcs, files, json, libra, net, uai, xdsl, xmlbif
 from leafwise.network import Network
-from leafwise.table import Variable
 
 
 def test_integers_too_large_for_a_machine():
@@ -140,7 +140,7 @@ def test_a_search_on_noise_ends(monkeypatch):
 def test_names_of_5000_letters_are_shortened():
     for make in (
         lambda: Variable("n" * 5000, ("s" * 5000, "s" * 5000)),
-        lambda: leafwise.table.index_of("x" * 5000, ()),
+        lambda: leafwise.data.table.index_of("x" * 5000, ()),
     ):
         with pytest.raises(ValueError, match="…") as refusal:
             make()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from leafwise import query
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference import forward, importance
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 
 def switch_network(cause, seen, rare):

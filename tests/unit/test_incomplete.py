@@ -9,11 +9,11 @@ import pytest
 
 import leafwise
 from leafwise import Constraints, TableArcSearch, own_tests
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.formats.json import dumps
 from leafwise.imputation import CellProbabilities
 from leafwise.search import incomplete
-from leafwise.table import Table
 
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="rounds need compiled loops")
 

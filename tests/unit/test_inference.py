@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_strategies import assignments, networks
 
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node
-from leafwise.table import Table, Variable, code_type
 
 
 def random_table(network, n_cases, seed):

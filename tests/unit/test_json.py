@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from network_strategies import networks, own_networks
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.formats import json, mixture_json
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
-from leafwise.table import Variable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "network.json"
 GOLDEN_2 = GOLDEN.with_name("network-2.json")

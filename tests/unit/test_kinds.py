@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leafwise
-from leafwise.discretization import Numbers, States, best_bins, cuts_towards, few_states, related
-from leafwise.encoding import describe, read, read_and_describe
+from leafwise.data.discretization import Numbers, States, best_bins, cuts_towards, few_states, related
+from leafwise.data.encoding import describe, read, read_and_describe
 from leafwise.report.shown_graph import arc_states
 
 N = 200
@@ -118,9 +118,9 @@ def test_numbers_written_in_several_ways_or_too_large_for_doubles(
 
 def test_a_few_words_among_numbers_are_told(tmp_path: Path) -> None:
     ages = [str(18 + i % 40) for i in range(N - 2)] + ["unknown", "unknown"]
-    rooms = ["1", "2", "3", "more"] * (N // 4)
+    beds = ["1", "2", "3", "more"] * (N // 4)
     path = tmp_path / "people.csv"
-    path.write_text("\n".join(["age,rooms", *map(",".join, zip(ages, rooms, strict=True))]))
+    path.write_text("\n".join(["age,beds", *map(",".join, zip(ages, beds, strict=True))]))
     found = describe(path)
     assert [column.words for column in found.columns] == [("unknown",), ()]
     assert "age (unknown); if these mean missing, pass na=['unknown']" in str(found)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from network_strategies import networks
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 A, B, C = (Variable(name, ("no", "yes")) for name in "abc")
 SPLIT_ON_A = DecisionGraph.complete([0], [2])

@@ -12,6 +12,7 @@ from network_strategies import assignments, own_networks, own_probability
 import leafwise
 from leafwise.averaging import averaged
 from leafwise.comparison import compare
+from leafwise.data.table import Table
 from leafwise.decision_graph import DecisionGraph
 from leafwise.formats import files
 from leafwise.inference.completion import Completions
@@ -22,7 +23,6 @@ from leafwise.search.incomplete import expectation_maximization
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothed
 from leafwise.structure_priors import Kappa
-from leafwise.table import Table
 
 FEW = settings(max_examples=20)
 GOLDEN = Path(__file__).parents[1] / "golden" / "network-2.json"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from network_strategies import assignments, own_probability, own_tests, reached_states
 
 import leafwise
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_expansion import combinations
 from leafwise.own_tests import OwnTests, states_at
-from leafwise.table import Table, Variable
 
 GRAPH = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))  # y is a, or not, given x
 COUNTS = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 4, 6]])

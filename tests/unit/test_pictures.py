@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from network_strategies import networks
 
 import leafwise
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
@@ -18,7 +19,6 @@ from leafwise.report.dot import network_dot, node_dot
 from leafwise.report.steps import plot_steps
 from leafwise.report.svg import Picture, printable, shortened, width_of
 from leafwise.search.problem import Step
-from leafwise.table import Variable
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ('</script><b onclick="x">', "a & b", "]]>", "x" * 300, "\x00\x1b\ttab", "日本 ≥ 3", "'\"\\", "${x}%%data%%")

@@ -8,10 +8,10 @@ import numba
 import numpy as np
 import pytest
 
+from leafwise.data.table import Table, Variable
 from leafwise.kernels.compiling import internals, jit, plain
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.counting import sets
-from leafwise.table import Table, Variable
 
 
 class Inner(NamedTuple):

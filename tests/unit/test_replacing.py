@@ -9,7 +9,7 @@ import pytest
 import leafwise
 from leafwise import replacing
 from leafwise.cli import run
-from leafwise.encoding import write
+from leafwise.data.encoding import write
 from leafwise.replacing import replaced
 
 NOBODY = 999_999_999  # no process has that number

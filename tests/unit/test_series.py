@@ -9,10 +9,10 @@ from strategies import make_table
 
 import leafwise
 from leafwise.constraints import Constraints
+from leafwise.data.series import read_series, windows
+from leafwise.data.table import Table
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.network import Network
-from leafwise.series import read_series, windows
-from leafwise.table import Table
 
 
 def simulated(n_series, length, seed):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from leafwise.counters.cpu import CpuCounter
+from leafwise.data.table import Table, Variable
 from leafwise.kernels.compiling.jit import jit
 from leafwise.kernels.counting import sets
-from leafwise.table import Table, Variable
 
 SHARES = (0.0, 0.002, 0.02, 0.1, 0.5, 1.0)
 

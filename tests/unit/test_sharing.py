@@ -9,13 +9,13 @@ from hypothesis import given
 from strategies import generators
 
 import leafwise
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.operators import RelabelledMerge, Tie
 from leafwise.own_tests import OwnTests
 from leafwise.search.sharing import Sharing
 from leafwise.structure_priors import Choices, Kappa, Partners, log_prior_of_tie
-from leafwise.table import Variable
 
 pytestmark = pytest.mark.interpreted
 PRIORS = (Choices(), Kappa(0.1), Kappa())

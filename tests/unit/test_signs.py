@@ -1,9 +1,9 @@
 import numpy as np
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.text import network_text, node_text
-from leafwise.table import Variable
 
 
 def test_names_with_line_ends_stay_on_their_line():

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import leafwise
 from leafwise import stacking
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.inference import completion
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.stacking import stacked, stacked_means
-from leafwise.table import Table
 
 
 def with_holes(table, share, seed=5):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from strategies import generators, random_graph
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.structure_priors import Arcs, Choices, Kappa, log_ways, structure_prior
-from leafwise.table import Variable
 
 
 def variables(*n_states):

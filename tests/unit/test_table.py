@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from leafwise.table import MISSING, Table, Variable, code_type
+from leafwise.data.table import MISSING, Table, Variable, code_type
 
 
 def table_of(*names: str) -> Table:

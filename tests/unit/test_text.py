@@ -2,13 +2,13 @@ import numpy as np
 from hypothesis import given
 from network_strategies import networks
 
-from leafwise.binning import interval_labels
-from leafwise.dates import date_labels
+from leafwise.data.binning import interval_labels
+from leafwise.data.dates import date_labels
+from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
 from leafwise.report.text import network_text, node_text
-from leafwise.table import Variable
 
 X = Variable("x", ("a", "b", "c"))
 Y = Variable("y", ("no", "yes"))

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import leafwise
-from leafwise.encoding import describe, read, write
+from leafwise.data.encoding import describe, read, write
+from leafwise.data.table import Table, Variable
+from leafwise.data.text_files import Format, check_names, parse_text
 from leafwise.errors import AdvisedError
-from leafwise.table import Table, Variable
-from leafwise.text_files import Format, check_names, parse_text
 
 FROM_EXCEL = "Größe;Preis;Stadt\n1,5;1.234,50;Köln\n2,25;99,00;Bonn\n1,75;12,10;Köln\n"
 

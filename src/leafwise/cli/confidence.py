@@ -14,8 +14,8 @@ from leafwise.cli.progress import asked_to_stop, telling
 
 if TYPE_CHECKING:
     from leafwise.arc_confidence import Confidence
+    from leafwise.data.table import Table
     from leafwise.search.run import Settings
-    from leafwise.table import Table
 
 
 @click.command()
@@ -69,9 +69,9 @@ def confidence(
     if output is not None and output.suffix.lower() not in (".svg", ".png"):
         raise ValueError(f"the name {output.name!r} ends like no picture: use .svg or .png.")
     from leafwise.arc_confidence import Confidence, halves
-    from leafwise.encoding import read
+    from leafwise.data.encoding import read
+    from leafwise.data.new_data import without_inference
     from leafwise.formats.files import format_of
-    from leafwise.new_data import without_inference
     from leafwise.search.leaf_search import LeafSearch
     from leafwise.search.recover import RecoverySearch
     from leafwise.search.table_arc_search import TableArcSearch
@@ -112,7 +112,7 @@ def _save_consensus(result: "Confidence", table: "Table", consensus: Path | None
 
 
 def _print(result: "Confidence", files: dict[str, Path | None], as_json: bool) -> None:
-    from leafwise.table import many
+    from leafwise.data.table import many
 
     columns: Any = result.frame_columns()
     rows = list(zip(*columns.values(), strict=True))

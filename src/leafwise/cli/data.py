@@ -12,9 +12,9 @@ import click
 from leafwise.cli.options import OUTPUT_FILE, STANDARD, split_entries, stacked
 
 if TYPE_CHECKING:
+    from leafwise.data.table import Table
     from leafwise.mixture import Mixture
     from leafwise.network import Network
-    from leafwise.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 data_argument = click.argument("data", type=OUTPUT_FILE, nargs=-1, required=True)
@@ -57,7 +57,7 @@ def _names(_context: click.Context, parameter: click.Parameter, texts: Sequence[
 
 def column_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Complete the name after the last comma, with the column names of the first data file."""
-    from leafwise.columns import open_source
+    from leafwise.data.columns import open_source
 
     data = context.params.get("data") or context.args  # arguments before an option are not parsed
     try:
@@ -211,7 +211,7 @@ def reading_options(*missing: str, states: bool = False, unseen: bool = False) -
 
 def read_for_model(network: "Network | Mixture", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
     """Read data with the states and cut points of a network."""
-    from leafwise.encoding import read
+    from leafwise.data.encoding import read
 
     return read(list(data), variables=network.variables, **reading)
 

@@ -26,7 +26,7 @@ def describe(data: Sequence[Path], target: str | None, reading: dict[str, Any], 
 
     Columns that `learn` would refuse are shown here, with what can be done.
     """
-    from leafwise.encoding import describe as understand
+    from leafwise.data.encoding import describe as understand
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {titles(data)}")

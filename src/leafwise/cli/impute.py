@@ -57,13 +57,13 @@ def impute(
     """
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no table: name a file for it with -o out.csv.")
-    from leafwise.columns import check_ending
+    from leafwise.data.columns import check_ending
 
     if output is not None:
         check_output(output, model, *data, standard=True)
         check_ending(output)
+    from leafwise.data.writing import write_columns
     from leafwise.imputation import impute as fill
-    from leafwise.writing import write_columns
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")

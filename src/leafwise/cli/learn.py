@@ -27,16 +27,16 @@ from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupte
 from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
-    from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.counters.dask import DaskCounter
-    from leafwise.description import Description
-    from leafwise.encoding import Reading
+    from leafwise.data.case_weights import Floats
+    from leafwise.data.description import Description
+    from leafwise.data.encoding import Reading
+    from leafwise.data.table import Table
     from leafwise.ensembles import MixtureRun
     from leafwise.mixture import Mixture
     from leafwise.network import Network
     from leafwise.search.run import SearchRun, Settings
-    from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
@@ -357,10 +357,10 @@ def _finish(
     interrupted: int,
 ) -> int:
     """Save the network, print the summary, and return the exit code."""
+    from leafwise.data.table import Table
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.learner import with_leaves
     from leafwise.network import Network
-    from leafwise.table import Table
 
     wanted = output
 
@@ -456,9 +456,9 @@ def _names_of(table: "Table | DaskCounter") -> tuple[str, ...]:
 
 def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, Network | None, Floats | None]":
     """The cases to learn from, their description, the network to start from, and weights that are not repeated rows."""
-    from leafwise.batches import at_most_threads, rows_told
-    from leafwise.encoding import read_and_describe, read_weighted
-    from leafwise.new_data import for_learning, without_inference
+    from leafwise.data.batches import at_most_threads, rows_told
+    from leafwise.data.encoding import read_and_describe, read_weighted
+    from leafwise.data.new_data import for_learning, without_inference
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
@@ -473,7 +473,7 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
 
         return DaskCounter.read(files, request.cluster, target=request.target, **request.reading), None, start, None
     if request.lags is not None:
-        from leafwise.series import read_series, windows
+        from leafwise.data.series import read_series, windows
 
         series, understood = read_series(files, by=request.by, time=request.time, **request.reading)
         return windows(series, request.lags), understood, None, None

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from leafwise.data.table import Table
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.report.shown_graph import ShownGraph
-    from leafwise.table import Table
 
 SCORE_PARTS = ("log_score", "log_marginal_likelihood", "log_prior")
 MOST_CASES = 2**31 - 1
@@ -62,8 +62,8 @@ def score(
     as_json: bool,
 ) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
+    from leafwise.data.new_data import without_sums
     from leafwise.learner import log_score
-    from leafwise.new_data import without_sums
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
@@ -163,8 +163,8 @@ def sample(
     """Draw cases from the network MODEL, with or without evidence on some variables."""
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
-    from leafwise.columns import check_ending
-    from leafwise.encoding import write
+    from leafwise.data.columns import check_ending
+    from leafwise.data.encoding import write
     from leafwise.inference.sampling import sample as draw
     from leafwise.replacing import replaced
 
@@ -198,7 +198,7 @@ def sample(
 
 
 def _write_to(stream: IO[bytes], table: "Table") -> None:
-    from leafwise.encoding import write
+    from leafwise.data.encoding import write
 
     with tempfile.TemporaryDirectory() as folder:
         cases = Path(folder) / "cases.csv"
@@ -231,10 +231,10 @@ def show(
     as_json: bool,
 ) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
+    from leafwise.data.table import index_of
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
     from leafwise.report.text import network_text, node_text
-    from leafwise.table import index_of
 
     if node is not None and html is not None:
         raise click.UsageError("--html is a page of the whole network, with every decision graph: leave --node out.")

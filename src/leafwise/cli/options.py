@@ -127,7 +127,7 @@ given_option = click.option(
 
 def parse_given(texts: Sequence[str], network: "Network | Mixture", option: str = "--given") -> dict[str, Any]:
     """Parse evidence. Commas separate entries, except in double quotes; known names and labels may contain =, |, :."""
-    from leafwise.table import index_of
+    from leafwise.data.table import index_of
 
     given: dict[str, Any] = {}
     for entry in split_entries(texts, option):

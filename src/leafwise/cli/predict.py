@@ -58,14 +58,14 @@ def predict(
     """
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no probabilities: name a file for them with -o out.csv.")
-    from leafwise.columns import check_ending
+    from leafwise.data.columns import check_ending
 
     if output is not None:
         check_output(output, model, *data, standard=True)
         check_ending(output)
-    from leafwise.new_data import for_every_row
+    from leafwise.data.new_data import for_every_row
+    from leafwise.data.writing import write_columns
     from leafwise.predictions import predict as ask
-    from leafwise.writing import write_columns
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")

@@ -29,7 +29,7 @@ def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
 
     Filtering, smoothing and prediction are queries to it: with query, mpe, sample, evaluate and all other commands.
     """
-    from leafwise.table import many
+    from leafwise.data.table import many
 
     check_output(output, model, standard=True)
     if output == STANDARD and as_json:

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.counting.sets import Cases
-from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.uint8 | np.uint16]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
+from leafwise.data.table import Table
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.machine import n_bytes
-from leafwise.table import Table
 from leafwise.workers import Workers
 
 _PACKING_NS = 0.1  # per case and plane, and again for rows

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.batches import Bytes, Packing, files_of, is_path
 from leafwise.counters.counter import EVERYTHING, Integers
 from leafwise.counters.cpu import CpuCounter, CpuSession
-from leafwise.encoding import Options, Reading, options_of
+from leafwise.data.batches import Bytes, Packing, files_of, is_path
+from leafwise.data.encoding import Options, Reading, options_of
+from leafwise.data.shards import Survey, agreed, check_options, pack_shard, survey
+from leafwise.data.table import Table, Variable
 from leafwise.kernels.counting.arrays import Layout
-from leafwise.shards import Survey, agreed, check_options, pack_shard, survey
-from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 _ATTEMPTS = 50  # to complete one task while workers die

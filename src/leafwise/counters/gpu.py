@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Integers
+from leafwise.data.table import Table
 from leafwise.errors import AdvisedError
 from leafwise.kernels.counting.arrays import Layout, grown
-from leafwise.table import Table
 
 _SPARE = 2**30  # bytes that are left to other users of the device
 _LARGE = 2**30  # bytes of a table; if larger, arrays of sets have more than _ROOM bytes from the beginning
@@ -146,7 +146,7 @@ class GpuSession:
         self._parts: dict[int, tuple[int, int]] = {}  # by union
         self._laid_out: Layout | None = None  # the layout of which `_layouts` contains parts
         self._layouts: dict[int, _Entries] = {}
-        self._rooms = [self._pinned(0), self._pinned(0)]  # for the counts of the last two calls
+        self._buffers = [self._pinned(0), self._pinned(0)]  # for the counts of the last two calls
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
         parents, children = _places(parents), _places(children)
@@ -177,10 +177,10 @@ class GpuSession:
             return np.empty(0, np.int32)
         of, room = _places(of), (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         ends = np.cumsum(room)
-        self._rooms.reverse()
-        if ends[-1] > len(self._rooms[0]):
-            self._rooms[0] = self._pinned(max(int(ends[-1]), 2 * len(self._rooms[0])))
-        begin, found = 0, self._rooms[0][: int(ends[-1])]
+        self._buffers.reverse()
+        if ends[-1] > len(self._buffers[0]):
+            self._buffers[0] = self._pinned(max(int(ends[-1]), 2 * len(self._buffers[0])))
+        begin, found = 0, self._buffers[0][: int(ends[-1])]
         with self._cp.cuda.Device(self._counter.device):  # the current device belongs to a thread
             self._make_unions(of)
             while begin < len(of):
@@ -209,7 +209,7 @@ class GpuSession:
     def close(self) -> None:
         self._kind[:] = _UNKNOWN
         self._masks = self._lists = None
-        self._rooms = []
+        self._buffers = []
 
     def _begin(self, names: Integers) -> None:
         """Release sets of these names, left by a request that is repeated, and make space for them."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.constraints import Constraints
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.experiments.published import COLUMNS, OPERATORS, TABLE_6
 from leafwise.inference.sampling import sample
@@ -21,7 +22,6 @@ from leafwise.report.tables import Report
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.run import Settings
 from leafwise.search.table_arc_search import GREEDY
-from leafwise.table import Table
 
 N_CASES = 1000
 ROWS = tuple(TABLE_6)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from leafwise.data.table import Table
 from leafwise.experiments.published import OPERATORS
 from leafwise.experiments.sequences import CLASS
 from leafwise.learner import start_search
@@ -9,7 +10,6 @@ from leafwise.report.tables import Report
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
 from leafwise.search.run import Settings
-from leafwise.table import Table
 
 Scores = dict[str, dict[str, tuple[float, ...]]]  # by prior, then by search; relative to C
 

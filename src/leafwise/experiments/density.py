@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from leafwise.encoding import read
+from leafwise.data.encoding import read
+from leafwise.data.table import Table, Variable
 from leafwise.ensembles import MixtureRun
 from leafwise.experiments.published import DENSITY, DENSITY_SOURCES
 from leafwise.formats.whole_files import read_whole, write_whole
@@ -23,7 +24,6 @@ from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothings
-from leafwise.table import Table, Variable
 
 PARTS = ("train", "valid", "test")
 SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C equals B if all variables are binary

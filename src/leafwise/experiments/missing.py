@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import read
+from leafwise.data.encoding import read
+from leafwise.data.table import Table
 from leafwise.examples import alarm
 from leafwise.formats.agrum import from_agrum, to_agrum
 from leafwise.formats.files import load
@@ -30,7 +31,6 @@ from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.stacking import stacked
-from leafwise.table import Table
 
 Codes = NDArray[Any]
 Holed = NDArray[np.bool_]

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.constraints import Constraints
+from leafwise.data.encoding import read
+from leafwise.data.series import Series, lagged, windows
+from leafwise.data.table import Table, Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
-from leafwise.encoding import read
 from leafwise.examples import alarm
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
@@ -25,8 +27,6 @@ from leafwise.network import Network, Node
 from leafwise.report.tables import Report
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.run import SearchRun
-from leafwise.series import Series, lagged, windows
-from leafwise.table import Table, Variable
 
 WITHOUT, WITH = "CBM", "CBMOR"
 LETTERS = (WITHOUT, "CBMO", "CBMR", WITH, "CBMORT")

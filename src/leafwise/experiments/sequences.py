@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from leafwise.encoding import read
-from leafwise.table import Table, Variable, code_type
+from leafwise.data.encoding import read
+from leafwise.data.table import Table, Variable, code_type
 
 CLASS = "class"
 

@@ -13,6 +13,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from leafwise.data.table import Variable
 from leafwise.explorer.answers import marginals
 from leafwise.explorer.clusters import clusters
 from leafwise.explorer.strengths import shares, strengths
@@ -26,7 +27,6 @@ from leafwise.report.svg import drawing, element, printable, width_of
 from leafwise.report.text import cause_lines, node_text
 from leafwise.scores import score_as_learned
 from leafwise.structure_priors import structure_prior
-from leafwise.table import Variable
 
 MANY_SAMPLES = 100_000
 _SCRIPTS = ("map.js", "side.js", "start.js")  # one script, in this order

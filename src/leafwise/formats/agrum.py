@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leafwise.data.table import Variable
 from leafwise.formats.tables import MOST_CELLS, complete_table, fitted, table_node
 from leafwise.network import Network
-from leafwise.table import Variable
 
 if TYPE_CHECKING:
     import pyagrum

@@ -21,12 +21,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable
 from leafwise.formats.bif_reading import read_network
 from leafwise.formats.bif_text import decoded, quoted
 from leafwise.formats.tables import MOST_CELLS, Room, complete_rows
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
-from leafwise.table import Variable
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:

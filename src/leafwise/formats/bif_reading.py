@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable
 from leafwise.formats.bif_text import Cursor, brief
 from leafwise.formats.tables import Room, amount, fitted, table_node
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 _COUNT = re.compile(r"[0-9]{1,6}")
 

@@ -3,10 +3,10 @@
 {"format": "leafwise-dynamic-network", "version": 1, "lags": 2, "window": {"format": "leafwise-network", ...}}
 """
 
+from leafwise.data.table import brief
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.formats import json
 from leafwise.formats.json_reading import member_of
-from leafwise.table import brief
 
 FORMAT = "leafwise-dynamic-network"
 VERSION = 1

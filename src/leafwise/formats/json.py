@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
+from leafwise.data.table import Variable, brief
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.json_reading import read_network
 from leafwise.formats.tables import Room
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node, TiedLeaf
-from leafwise.table import Variable, brief
 
 FORMAT = "leafwise-network"
 VERSION = 2

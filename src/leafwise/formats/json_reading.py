@@ -5,11 +5,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.tables import Room
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests, states_at
-from leafwise.table import Variable
 
 _KINDS = {
     dict: "an object",

@@ -18,12 +18,12 @@ import math
 import os
 from collections.abc import Iterator
 
+from leafwise.data.table import brief
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.libra_reading import read_network
 from leafwise.formats.tables import MOST_CELLS, Room, check_size
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
-from leafwise.table import brief
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.bif_text import Cursor, brief
 from leafwise.formats.tables import Room, fitted, leaves_of, table_node
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 _VARIABLE = re.compile(r"v([0-9]{1,9})")
 _CONDITION = re.compile(r"([-+]?)v([0-9]{1,9})_([0-9]{1,9})")

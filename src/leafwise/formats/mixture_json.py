@@ -8,12 +8,12 @@ Version 3 adds the "group" of each member; members of a group mix their nodes.
 
 from typing import Any
 
+from leafwise.data.table import brief
 from leafwise.formats.json import check_version, list_text, nodes_text, text, variable_entry, version_of
 from leafwise.formats.json_reading import member_of, read_network
 from leafwise.formats.tables import Room
 from leafwise.mixture import Mixture
 from leafwise.network import Network
-from leafwise.table import brief
 
 FORMAT = "leafwise-mixture"
 VERSION = 3

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable, brief
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import Advice, AdvisedError
 from leafwise.network import Network, Node
-from leafwise.table import Variable, brief
 
 MOST_CELLS = 1_000_000  # of one table, by default
 _KEPT = 0.9e-6  # a little less than a Node allows

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from leafwise.data.text_files import begin_of_packed
 from leafwise.errors import AdvisedError, advice_of
 from leafwise.replacing import replaced
-from leafwise.text_files import begin_of_packed
 
 T = TypeVar("T")
 _SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # limits of unpacking: bytes, and times the file's size

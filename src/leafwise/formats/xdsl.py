@@ -9,10 +9,10 @@
 In the probabilities the first parent varies slowest, the variable itself fastest. Parents come before children.
 """
 
+from leafwise.data.table import brief
 from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_rows, names_of_parents, numbers_of, rows_of_text
 from leafwise.formats.xml_elements import attribute_of, parsed, text_of
 from leafwise.network import Network
-from leafwise.table import brief
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from leafwise.data.table import brief
 from leafwise.errors import AdvisedError
-from leafwise.table import brief
 
 _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -25,13 +25,13 @@ numbered from the root down. Libra reads only vertices with two branches, the fi
 import os
 from collections.abc import Iterator
 
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.tables import MOST_CELLS, Room, check_size
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.formats.xml_elements import attribute_of
 from leafwise.formats.xmod_reading import read_network
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.data.table import Variable
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.tables import MOST_CELLS, Room, amount, checked_rows, numbers_of, table_node
 from leafwise.formats.xml_elements import Element, parsed
 from leafwise.network import Network, Node
-from leafwise.table import Variable
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable, count_states
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes, Floats, Holes
 from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node
-from leafwise.table import Variable, count_states
 
 _ROOM = 2**12  # numbers: elimination that needs more is slower than drawing cell by cell
 _SWEEPS = 3  # each redraws every missing cell once,

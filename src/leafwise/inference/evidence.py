@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.new_data import in_bins, is_missing, known_state, positions
+from leafwise.data.table import Variable, index_of
 from leafwise.network import Network
-from leafwise.new_data import in_bins, is_missing, known_state, positions
-from leafwise.table import Variable, index_of
 
 Given = Mapping[str, Any]  # name to the label of a state, several labels, {label: weight}, or None: unknown
 Weights = dict[int, NDArray[np.float64]]  # variable to a weight for each state, at least one of them positive

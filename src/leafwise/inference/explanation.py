@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leafwise.data.frames import Columns, Framed, html_table
+from leafwise.data.table import shortened
 from leafwise.errors import Advice
-from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
 from leafwise.inference.importance import best_case, proposed_cases
 from leafwise.inference.query import wanted_of
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import shortened
 
 METHODS = ("auto", "exact", "search")
 _CASES = 100_000

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import many
 from leafwise.errors import AdvisedError
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
 from leafwise.kernels.questions import elimination, holes, redrawing
 from leafwise.kernels.questions.routes import flatten
 from leafwise.network import Network
-from leafwise.table import many
 from leafwise.workers import Workers
 
 Codes = NDArray[Any]  # uint8 or uint16

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Table, code_type
 from leafwise.inference import loopy
 from leafwise.inference.chains import NANOSECONDS as _NANOSECONDS_OF_SWEEP
 from leafwise.inference.chains import Chain
@@ -34,7 +35,6 @@ from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.inference.sampling import cumulative
 from leafwise.kernels.questions import importance as kernel
 from leafwise.network import Network
-from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
 _STREAMS = 16  # each with its own random numbers, so that any number of threads draws the same cases

@@ -8,10 +8,10 @@ disappear, and what the remaining arcs d-separate is independent in this context
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from leafwise.data.table import index_of
 from leafwise.decision_graph import LEAF
 from leafwise.inference.evidence import mapping_of, weights_of
 from leafwise.network import Network, check_network
-from leafwise.table import index_of
 
 Known = Mapping[str, str | None] | Iterable[str] | str
 

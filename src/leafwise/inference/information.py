@@ -11,7 +11,8 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import NewReading
+from leafwise.data.encoding import NewReading
+from leafwise.data.table import index_of
 from leafwise.errors import Advice
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, Weights, weights_of
@@ -22,7 +23,6 @@ from leafwise.inference.likelihood import known_cases
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
 from leafwise.network import Network, check_network
-from leafwise.table import index_of
 
 Floats = NDArray[np.float64]
 _CASES = 100_000  # drawn if an exact answer is too costly

@@ -7,10 +7,10 @@ common cause of the variables is missing.
 from dataclasses import replace
 
 from leafwise import dag
+from leafwise.data.table import index_of
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.evidence import Given, mapping_of, weights_of
 from leafwise.network import Network, Node, check_network
-from leafwise.table import index_of
 from leafwise.tied_leaves import without_ties_of
 
 

@@ -6,13 +6,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import NewReading, read_new
+from leafwise.data.encoding import NewReading, read_new
+from leafwise.data.table import Table
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table
 
 Floats = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import many
 from leafwise.inference.evidence import Weights
 from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.factors import Scope, ways_of
 from leafwise.kernels.questions import loopy as kernel
 from leafwise.network import Network
-from leafwise.table import many
 
 _TOLERANCE = 1e-8  # smaller changes of a message count as convergence
 _MOST_SWEEPS = 200

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import code_type
 from leafwise.inference.evidence import Weights
 from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.sampling import cumulative
 from leafwise.kernels.questions import routes
 from leafwise.kernels.questions.sampling import FlatPart
 from leafwise.network import Network, Node
-from leafwise.table import code_type
 
 Codes = NDArray[Any]  # uint8 or uint16
 Floats = NDArray[np.float64]

@@ -12,7 +12,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import NewReading, read_new
+from leafwise.data.encoding import NewReading, read_new
+from leafwise.data.table import Table, Variable, index_of
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, mapping_of, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, IMPOSSIBLE, Limits
@@ -20,7 +21,6 @@ from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import check_variables
 from leafwise.inference.query import Answer, query, wanted_of
 from leafwise.network import Network
-from leafwise.table import Table, Variable, index_of
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.frames import Columns, Framed, html_table
+from leafwise.data.table import Variable, index_of
 from leafwise.errors import Advice, check_type
-from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate, NoCaseError
 from leafwise.inference.evidence import Given, Weights, weights_of
@@ -25,7 +26,6 @@ from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Variable, index_of
 
 METHODS = ("auto", "exact", "weighting", "importance", "gibbs", "loopy")
 _SHOWN = 20  # lines of an answer that are displayed

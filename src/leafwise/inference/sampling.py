@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Table, code_type
 from leafwise.errors import Advice, check_type
 from leafwise.inference.evidence import Given, Weights, mapping_of, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table, code_type
 
 _LEAST = 20_000  # the least number of weighted cases to resample from
 

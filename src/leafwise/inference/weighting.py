@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Table, code_type
 from leafwise.inference.chains import Chain
 from leafwise.inference.estimates import (
     HARMLESS,
@@ -24,7 +25,6 @@ from leafwise.inference.evidence import Weights
 from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.network import Network
-from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
 _STREAMS = 16  # each with its own random numbers, so that any number of threads draws the same cases

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import many
 from leafwise.report.map_layout import arranged
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, words
-from leafwise.table import many
 
 LEAST = 0.5  # the least share of networks for a pair to be drawn
 _WIDEST, _NAME = 6.0, 200

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import many
 from leafwise.decision_graph import LEAF
 from leafwise.report.shown_graph import ShownGraph
-from leafwise.table import many
 
 _MOST_STATES = 3  # states of a fold whose shares are shown
 _NEARLY_ALL = 0.99  # the share of a fold's cases in the leaves that its ranges cover

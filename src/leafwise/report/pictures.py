@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from leafwise.data.table import many
 from leafwise.network import Network
 from leafwise.report.layout import Layout, Size
 from leafwise.report.map_layout import arranged, is_small
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.table import many
 
 _NAME = 200  # the widest name
 _MOST_SHOWN = 100  # variables; larger networks are drawn in a notebook only on request

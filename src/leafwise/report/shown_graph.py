@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import cut_texts
-from leafwise.dates import date_labels
+from leafwise.data.binning import cut_texts
+from leafwise.data.dates import date_labels
+from leafwise.data.new_data import is_dated
+from leafwise.data.table import Table, Variable, brief, many
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
-from leafwise.new_data import is_dated
-from leafwise.table import Table, Variable, brief, many
 
 _FEW_STATES = 3  # the most states that are listed in full
 _FEW_TIES = 3  # the most tied leaves that are listed
@@ -173,7 +173,7 @@ def given_cases(network: Network, index: int, data: Any) -> Table | None:
 
     Cases that lack a cell needed by the graph of the variable are omitted.
     """
-    from leafwise.encoding import read_new
+    from leafwise.data.encoding import read_new
     from leafwise.inference.likelihood import check_variables
 
     if data is None:

@@ -7,9 +7,9 @@ from itertools import accumulate, cycle
 from math import floor, log10
 from typing import Any, Protocol
 
+from leafwise.data.table import many
 from leafwise.errors import check_type
 from leafwise.report.svg import Picture, element, number, width_of, words
-from leafwise.table import many
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 720.0, 300.0, 84.0, 48.0
 _COLOURS = ("#2f7bbf", "#e08a1e", "#b5367a", "#3a9a5c", "#7a5cc0", "#6b7683")

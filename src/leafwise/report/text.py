@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from leafwise.data.table import many
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.folding import Fold, in_order, information, most_that_fit
 from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.signs import printable
-from leafwise.table import many
 
 _WIDTH = 100
 _MOST_SHOWN = 6  # distributions over more states show the most probable ones

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable, count_states
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
 from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
 from leafwise.search.run import Resumable, silence
-from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]
 _ROUNDS = 60  # of EM, from random responsibilities

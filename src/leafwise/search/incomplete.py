@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Counter
+from leafwise.data.table import count_states
 from leafwise.formats import json
 from leafwise.inference.completion import Completions
 from leafwise.kernels.scoring.dirichlet import TIE
@@ -26,7 +27,6 @@ from leafwise.scores import score_as_learned, score_with
 from leafwise.search.problem import Problem
 from leafwise.search.run import Resumable, Settings, silence
 from leafwise.structure_priors import Kappa
-from leafwise.table import count_states
 from leafwise.tied_leaves import Rows, first_exponents, later_rows, pooled, with_rows, without_ties_of
 from leafwise.workers import Workers
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.constraints import ParentRules
+from leafwise.data.table import Variable, count_states
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.network import Network, Node
@@ -17,7 +18,6 @@ from leafwise.priors import ParameterPrior
 from leafwise.scores import log_prior
 from leafwise.search.histograms import make_layout
 from leafwise.structure_priors import StructurePrior
-from leafwise.table import Variable, count_states
 
 _MOST_CELLS = 2**30  # 4 GiB of counts
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import LocalCounter
+from leafwise.data.table import count_states
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Node
 from leafwise.priors import ParameterPrior
@@ -19,7 +20,6 @@ from leafwise.search.initial_graphs import initial_names, initial_sets
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem
 from leafwise.structure_priors import StructurePrior
-from leafwise.table import count_states
 from leafwise.workers import Workers
 
 

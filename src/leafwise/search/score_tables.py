@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Counter
+from leafwise.data.table import Variable
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
-from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 

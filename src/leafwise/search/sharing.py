@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.data.table import Variable
 from leafwise.kernels.leaf_search import sharing
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node, TiedLeaf
@@ -23,7 +24,6 @@ from leafwise.search.leaf_search import LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.search.run import silence
 from leafwise.structure_priors import Costs, Partners, log_pairings, log_prior_of_tie
-from leafwise.table import Variable
 from leafwise.tied_leaves import leaves_to_share
 
 NOTHING_GAINS = "no operator gains"

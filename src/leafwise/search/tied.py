@@ -13,13 +13,13 @@ import numpy as np
 
 from leafwise.constraints import NO_LIMIT, Family, ParentRules
 from leafwise.counters.counter import Counter
+from leafwise.data.table import Table, code_type
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
 from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.search.run import silence
-from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
 

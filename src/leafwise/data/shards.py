@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.batches import Bytes, Packing, packed
-from leafwise.columns import Source, open_frame
-from leafwise.encoding import Options, chosen, refuse
+from leafwise.data.batches import Bytes, Packing, packed
+from leafwise.data.columns import Source, open_frame
+from leafwise.data.encoding import Options, chosen, refuse
+from leafwise.data.kinds import Integers, to_be_cut, understand
+from leafwise.data.new_data import INFER_OR_STATE, complete
+from leafwise.data.table import Variable, brief
 from leafwise.errors import AdvisedError
-from leafwise.kinds import Integers, to_be_cut, understand
-from leafwise.new_data import INFER_OR_STATE, complete
-from leafwise.table import Variable, brief
 
 _MOST_STATES = 256
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.batches import recode
-from leafwise.binning import number
-from leafwise.columns import Column, Source
-from leafwise.dates import day
+from leafwise.data.batches import recode
+from leafwise.data.binning import number
+from leafwise.data.columns import Column, Source
+from leafwise.data.dates import day
+from leafwise.data.kinds import count_labels, some
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.errors import Advice, AdvisedError, Argument
-from leafwise.kinds import count_labels, some
-from leafwise.table import Table, Variable, code_type
 
 _CODE = re.compile(r"[+-]?0[0-9]")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.columns import (
+from leafwise.data.columns import (
     PARQUET_ENDINGS,
     Column,
     Kept,
@@ -31,10 +31,10 @@ from leafwise.columns import (
     paths_of,
     without_labels,
 )
+from leafwise.data.table import Table, Variable, brief
+from leafwise.data.text_files import Format
 from leafwise.errors import AdvisedError
 from leafwise.machine import n_cores
-from leafwise.table import Table, Variable, brief
-from leafwise.text_files import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa

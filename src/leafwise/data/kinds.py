@@ -13,13 +13,13 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plain_label
-from leafwise.columns import Column
-from leafwise.dates import are_dates, date_labels, days
-from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
+from leafwise.data.binning import BINNINGS, cut_points, interval_labels, number, plain_label
+from leafwise.data.columns import Column
+from leafwise.data.dates import are_dates, date_labels, days
+from leafwise.data.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
+from leafwise.data.table import MISSING, MOST_STATES, Variable, index_of
+from leafwise.data.text_files import UNNAMED
 from leafwise.errors import Advice, AdvisedError
-from leafwise.table import MISSING, MOST_STATES, Variable, index_of
-from leafwise.text_files import UNNAMED
 
 STATES, BINS, CONSTANT, DATES, IDENTIFIER, FREE_TEXT = (
     "states", "bins", "constant", "dates", "identifier", "free text",

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from leafwise.data.table import first_repeated
 from leafwise.errors import Advice, AdvisedError, check_type
-from leafwise.table import first_repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import number_label
-from leafwise.errors import AdvisedError
-from leafwise.table import brief
-from leafwise.text_files import (
+from leafwise.data.binning import number_label
+from leafwise.data.table import brief
+from leafwise.data.text_files import (
     MISSING_TOKENS,
     Format,
     Text,
@@ -38,6 +37,7 @@ from leafwise.text_files import (
     too_large,
     unpacked,
 )
+from leafwise.errors import AdvisedError
 
 if TYPE_CHECKING:
     import pyarrow as pa

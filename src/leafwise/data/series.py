@@ -8,14 +8,14 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import number
-from leafwise.columns import Column
-from leafwise.dates import moment
-from leafwise.description import Description
-from leafwise.encoding import NewReading, read_beside
+from leafwise.data.binning import number
+from leafwise.data.columns import Column
+from leafwise.data.dates import moment
+from leafwise.data.description import Description
+from leafwise.data.encoding import NewReading, read_beside
+from leafwise.data.new_data import SUM_OVER, MissingCells
+from leafwise.data.table import Table, Variable, brief, first_repeated
 from leafwise.errors import Advice, AdvisedError
-from leafwise.new_data import SUM_OVER, MissingCells
-from leafwise.table import Table, Variable, brief, first_repeated
 
 Integers = NDArray[np.int64]
 

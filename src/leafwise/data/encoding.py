@@ -14,18 +14,18 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.batches import PackedSource, files_of, is_path, read_batches
-from leafwise.binning import number
-from leafwise.case_weights import Floats, checked_weights, repeated_rows
-from leafwise.columns import Column, Source, check_file, open_source
-from leafwise.description import Description, ReadColumn
+from leafwise.data.batches import PackedSource, files_of, is_path, read_batches
+from leafwise.data.binning import number
+from leafwise.data.case_weights import Floats, checked_weights, repeated_rows
+from leafwise.data.columns import Column, Source, check_file, open_source
+from leafwise.data.description import Description, ReadColumn
+from leafwise.data.kinds import DATES, Bins, Choices, Understood, some, understand
+from leafwise.data.new_data import INFER_OR_STATE, as_known, assembled, complete
+from leafwise.data.table import Table, Variable, code_type
+from leafwise.data.table_cache import TableCache
+from leafwise.data.text_files import Format
+from leafwise.data.writing import write_table
 from leafwise.errors import AdvisedError, Part, check_type
-from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
-from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
-from leafwise.table import Table, Variable, code_type
-from leafwise.table_cache import TableCache
-from leafwise.text_files import Format
-from leafwise.writing import write_table
 
 __all__ = ["Reading", "describe", "read", "write"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from leafwise.binning import number
+from leafwise.data.binning import number
+from leafwise.data.frames import html_table
+from leafwise.data.table import Variable, many, shortened
 from leafwise.errors import Advice
-from leafwise.frames import html_table
-from leafwise.table import Variable, many, shortened
 
 _MOST_SIGNS = 60  # characters of the states listed
 _MOST_NAMES = 12  # in a line of the summary

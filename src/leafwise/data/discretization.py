@@ -18,7 +18,7 @@ from math import cbrt
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import cut_points
+from leafwise.data.binning import cut_points
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from leafwise.binning import interval_labels
-from leafwise.columns import Column, Source, open_source
-from leafwise.discretization import States
-from leafwise.kinds import Bins, Choices, Understood, understand
-from leafwise.new_data import INFER_OR_STATE, assembled, complete
-from leafwise.table import Table, Variable
+from leafwise.data.binning import interval_labels
+from leafwise.data.columns import Column, Source, open_source
+from leafwise.data.discretization import States
+from leafwise.data.kinds import Bins, Choices, Understood, understand
+from leafwise.data.new_data import INFER_OR_STATE, assembled, complete
+from leafwise.data.table import Table, Variable
 
 
 def read_features(

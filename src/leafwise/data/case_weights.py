@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.table import Table, many
+from leafwise.data.table import Table, many
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,7 +69,7 @@ def stacked(table: Table, weights: Floats) -> tuple[Table, float]:
 
     A warning tells of cases without a row, because their weights are too small beside the others.
 
-    >>> from leafwise.table import Variable
+    >>> from leafwise.data.table import Variable
     >>> table, unit = stacked(Table((Variable("x", ("a", "b")),), np.array([[0, 1]], np.uint8)), np.array([0.5, 1.5]))
     >>> table.codes.tolist(), unit
     ([[0, 1, 1, 1]], 0.5)

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from leafwise.description import Description, ReadColumn
+from leafwise.data.description import Description, ReadColumn
+from leafwise.data.table import Table, Variable, code_type
 from leafwise.errors import AdvisedError
 from leafwise.replacing import replaced
-from leafwise.table import Table, Variable, code_type
 
 _FORMAT = "leafwise packed table 1"
 _MOST_HEADER = 1 << 28

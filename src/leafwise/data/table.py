@@ -13,7 +13,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.frames import Categories, Columns, Framed, html_table
+from leafwise.data.frames import Categories, Columns, Framed, html_table
 
 MISSING = "(missing)"
 MOST_STATES = 65_535

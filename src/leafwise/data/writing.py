@@ -13,11 +13,11 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.columns import PARQUET_ENDINGS, check_ending, text_array
-from leafwise.frames import Categories, Columns, arrow_table
+from leafwise.data.columns import PARQUET_ENDINGS, check_ending, text_array
+from leafwise.data.frames import Categories, Columns, arrow_table
+from leafwise.data.table import Table, Variable
+from leafwise.data.text_files import MISSING_TOKENS, separator_of
 from leafwise.replacing import replaced
-from leafwise.table import Table, Variable
-from leafwise.text_files import MISSING_TOKENS, separator_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
