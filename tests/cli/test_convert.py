@@ -78,7 +78,7 @@ BIF = "\n".join(
 
 
 def test_the_command_line_raises_the_limits(leafwise, tmp_path):
-    source, target = tmp_path / "many.bif", tmp_path / "many.json"
+    source, target = tmp_path / "many.bif", tmp_path / "many.uai"
     source.write_text(BIF)
     assert "with larger --most-cells" in leafwise("convert", source, target).complaint
     assert not target.exists()

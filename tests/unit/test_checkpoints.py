@@ -110,7 +110,7 @@ def test_what_repeats_rounds_goes_on(kind, is_run, tmp_path, monkeypatch):
     begin = start_search if networks is None else partial(start_mixture, networks=networks)
     for number in range(200):
         with monkeypatch.context() as patch:
-            killed_at(patch, 1 + number % 4)
+            killed_at(patch, 1 + number % 8)
             try:
                 search = begin(frame, checkpoint=path, every=0, **options)
                 if is_run:
