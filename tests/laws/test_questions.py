@@ -27,8 +27,6 @@ from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
 from leafwise.network import Network, Node
 
-pytestmark = pytest.mark.interpreted
-
 
 @st.composite
 def plain_networks(draw, least=1):
@@ -128,6 +126,7 @@ def test_interventions_cut_a_variable_off_its_parents(data):
     np.testing.assert_allclose(joint_table(do(network, {f"x{v}": f"s{state}"})), expected, atol=1e-15)
 
 
+@pytest.mark.interpreted
 @examples(80)
 @given(st.data())
 def test_the_most_probable_states_of_some_variables(data):
@@ -151,6 +150,7 @@ def test_the_most_probable_states_of_some_variables(data):
     assert best.method == "exact"
 
 
+@pytest.mark.interpreted
 @examples(60)
 @given(st.data())
 def test_information_is_that_of_the_joint_table(data):
@@ -180,6 +180,7 @@ def test_information_is_that_of_the_joint_table(data):
     assert value.gain == pytest.approx(gain, abs=1e-9)
 
 
+@pytest.mark.interpreted
 @examples(60)
 @given(plain_networks())
 def test_loopy_propagation_is_exact_on_trees(network):
@@ -193,6 +194,7 @@ def test_loopy_propagation_is_exact_on_trees(network):
         np.testing.assert_allclose(shares, marginal(table, [v]) / table.sum(), atol=1e-9)
 
 
+@pytest.mark.interpreted
 def test_loopy_propagation_where_the_state_that_evidence_favours_is_ruled_out_last():
     n, graph = 120, DecisionGraph.complete([0], [3])
     sign = Node((0,), graph, np.array([[0.9999, 0.0001], [0.0001, 0.9999], [0.9999, 0.0001]]))
@@ -202,6 +204,7 @@ def test_loopy_propagation_where_the_state_that_evidence_favours_is_ruled_out_la
     assert list(found["x0"].values()) == pytest.approx([0.4, 0.0, 0.6])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(("chance", "what"), [(0.25, "numbers too small to represent"), (0.0, "is impossible")])
 def test_loopy_propagation_tells_numbers_that_are_too_small_from_impossible_evidence(chance, what):
     """Of x1, a copy of x0, evidence favours the state that x0 cannot have, by more than doubles can hold."""
@@ -239,6 +242,7 @@ def few(monkeypatch):
         monkeypatch.setattr(importance_sampling, name, value)
 
 
+@pytest.mark.interpreted
 @pytest.mark.usefixtures("few")
 def test_what_is_too_costly_falls_back_and_says_so():
     network = random_network(11, STATES)
@@ -268,6 +272,7 @@ def test_what_is_too_costly_falls_back_and_says_so():
         assert found[name] == pytest.approx(value, abs=0.02)
 
 
+@pytest.mark.interpreted
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("joint", [False, True])
 def test_importance_sampling_is_as_good_as_it_says(joint):
@@ -286,6 +291,7 @@ def test_importance_sampling_is_as_good_as_it_says(joint):
     assert abs(found.log_evidence - log_evidence) < 5 * found.log_evidence_error + 1e-9
 
 
+@pytest.mark.interpreted
 @pytest.mark.usefixtures("few")
 def test_anytime():
     network = random_network(11, STATES)
