@@ -1,6 +1,6 @@
 """Constraints on parents and on the size of nodes. Knows names and matrices, not searches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -50,6 +50,11 @@ class Constraints:
     max_parents: int | None = None
     max_leaves: int | None = None
     tied: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()  # groups of (child, its parents) that share a graph
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Iterator):  # it could be read once only
+                object.__setattr__(self, name, tuple(value))
 
     def resolve(self, table: Table) -> ParentRules:
         """Convert names to indices; a ValueError if a name is unknown or constraints contradict each other."""

@@ -29,6 +29,13 @@ def test_nothing_asked_for():
     assert (rules.most_parents, rules.most_leaves) == (NO_LIMIT, NO_LIMIT)
 
 
+def test_arcs_from_a_generator_hold_every_time():
+    given_once = Constraints(required=(arc for arc in ["ab"]), forbidden=(arc for arc in ["cd"]))
+    for rules in (given_once.resolve(TABLE), given_once.resolve(TABLE)):
+        assert arcs(rules.kept) == {("a", "b")}
+        assert arcs(rules.allowed) == EVERY - {("c", "d")}
+
+
 def test_order():
     expected = {("c", "a"), ("c", "d"), ("c", "b"), ("a", "d"), ("a", "b"), ("d", "b")}
     assert allowed(order=["c", "a", "d", "b"]) == expected

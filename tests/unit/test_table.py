@@ -40,6 +40,8 @@ def test_variables_are_values() -> None:
     ("arguments", "message"),
     [
         ({"name": "", "labels": ("a",)}, "empty name"),
+        ({"name": "x\udce9", "labels": ("a",)}, r"'x\\udce9' has the text 'x\\udce9', part of which is no character"),
+        ({"name": "é", "labels": ("ü", "\ud800")}, r"has the text '\\ud800', part of which is no character"),
         ({"name": "x", "labels": ()}, "has 0 states, not 1 to 65535"),
         ({"name": "x", "labels": tuple(map(str, range(65_536)))}, "has 65536 states"),
         ({"name": "x", "labels": ("a", "b", "a")}, "two states labelled 'a'"),

@@ -65,6 +65,9 @@ def _variable_problem(variable: Variable) -> str | None:
     labels, cuts = variable.labels, variable.cuts
     if not variable.name:
         return "has an empty name: give it one"
+    broken = next((text for text in (variable.name, *labels) if not _is_utf_8(text)), None)
+    if broken is not None:
+        return f"has the text {brief(broken)}, part of which is no character, so that no file can hold it: rename it"
     if not 1 <= len(labels) <= MOST_STATES:
         return f"has {len(labels)} states, not 1 to {MOST_STATES}: merge or bin some"
     if len(set(labels)) < len(labels):
@@ -77,6 +80,15 @@ def _variable_problem(variable: Variable) -> str | None:
     if not all(isfinite(cut) for cut in cuts) or any(a >= b for a, b in pairwise(cuts)):
         return f"has cuts {cuts}, which must be finite and rise strictly: sort them and drop equal ones"
     return None
+
+
+def _is_utf_8(text: str) -> bool:
+    """Whether a text can be encoded: it has no lone surrogates, as names of files in other encodings do."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

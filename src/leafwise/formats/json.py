@@ -103,7 +103,7 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
             )
         if isinstance(document, dict) and document.get("format") == "leafwise-dynamic-network":
             raise ValueError(
-                "this file holds a dynamic network, and one of so many slices is needed here: make it with unroll."
+                "this file holds a dynamic network, and an ordinary network is needed here: make one with unroll."
             )
         raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
     version = document.get("version")
