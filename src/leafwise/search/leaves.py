@@ -514,7 +514,9 @@ class Leaves:
             calls.append((splits.score_parted, 0, 0, 0, 0, 0, now, scoring))
         if self._local is not None:
             calls.append(bits.call(self._layout, fields.cases))
-        ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the slowest last
+        some = np.zeros((2, 0), np.int64)
+        calls += [*replay.calls(), (schedule.add_initial_leaves, *some, some, now)]
+        ready(*calls, (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the slowest last
         _ready.add((getattr(now, "kind", None), *kind))
 
     def _state(self, cases: Cases | None = None) -> Any:

@@ -20,6 +20,7 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.regions import has_state
 from leafwise.kernels.leaf_search.splits import child_of
 from leafwise.kernels.leaf_search.state import STEP
+from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 
 _LEAF, OWN = -1, -2
 N_PIECES = 3
@@ -318,7 +319,8 @@ def calls() -> list[tuple[Any, ...]]:
     start, out = Start(some, some, some, some, some), Replayed(some, some, some, some, some)
     doubtful = find_doubtful, some, some, some, some, some, 0, none
     given = start, np.zeros(0, STEP), none, 0, some.view(np.uint64), some, False, np.zeros(0)
-    return [doubtful, (replay, *given, Charged(none, none, ways, none), out)]
+    likelihoods = log_likelihoods_of, some, np.zeros(0), np.zeros(0)
+    return [doubtful, (replay, *given, Charged(none, none, ways, none), out), likelihoods]
 
 
 @jit
