@@ -28,7 +28,7 @@ from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, 
 from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
-from leafwise.network import Network, Node, all_ties, check_network
+from leafwise.network import Network, Node, all_ties, check_network, known_groups
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -716,7 +716,12 @@ def log_score(
                 exponents = _exponents(network, target, node, parameters)
             rows[target] = _counts(node, target, table), exponents
     adds = not given and isinstance(parameters, Bdeu | PriorNetwork)
-    found = pooled(all_ties(network), rows, added_exponents if adds else first_exponents)
+    known = set(map(frozenset, known_groups(network)))  # each with one graph over stacked cases, and one prior
+    every: list[list[Any]] = [[], []]
+    for group in all_ties(network):
+        every[frozenset(tied.variable for tied in group) in known].append(group)
+    found = pooled(every[0], rows, added_exponents if adds else first_exponents)
+    found = pooled(every[1], found, first_exponents)
     return NodeScores(
         {network.names[target]: score_with(network, target, *own, structure) for target, own in found.items()}
     )

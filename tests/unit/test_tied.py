@@ -78,6 +78,8 @@ def test_the_network_has_the_score_that_was_learned(cases, structure_prior, prio
         assert (operators == "CBIMO") == (network["y1"].own is not None)
         scores = leafwise.log_score(network, table)
         assert scores.total == pytest.approx(network.learned["log_score"], abs=1e-8)
+        again = leafwise.log_score(network, table, prior="symmetric:2" if prior == "auto" else prior)
+        assert again.total == pytest.approx(scores.total, abs=1e-8)
         likelihood = sum(score.log_marginal_likelihood for score in scores.values())
         assert likelihood == pytest.approx(network.learned["log_marginal_likelihood"], abs=1e-8)
 
