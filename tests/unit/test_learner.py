@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import leafwise
-from leafwise import Constraints, DecisionGraph, LeafSearch, Network
+from leafwise import Constraints, DecisionGraph, LeafSearch, Network, TableArcSearch
 from leafwise.examples import alarm
 from leafwise.network import Node
 
@@ -46,6 +46,15 @@ def start(table):
 def test_a_start_must_keep_the_constraints(table, start, constraints, message):
     with pytest.raises(ValueError, match=message):
         leafwise.learn(table, start=start, constraints=constraints)
+
+
+@pytest.mark.parametrize("arcs", ["required", "dag"])
+def test_complete_tables_over_given_arcs_must_keep_the_limit_on_leaves(table, arcs):
+    given = {arcs: [("x1", "x3"), ("x2", "x3")]}
+    network = leafwise.learn(table, search=TableArcSearch(), constraints=Constraints(**given, max_leaves=4))
+    assert network["x3"].parents == ("x1", "x2")
+    with pytest.raises(leafwise.AdvisedError, match=r"'x3' begins with parents of 4 .* more than max_leaves=3"):
+        leafwise.learn(table, search=TableArcSearch(), constraints=Constraints(**given, max_leaves=3))
 
 
 def test_a_start_must_have_no_leaf_out_of_reach(table):

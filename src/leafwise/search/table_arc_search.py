@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.errors import AdvisedError
 from leafwise.kernels.arc_search import hill_climbing, moves
 from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
@@ -75,7 +77,21 @@ class TableArcSearch:
                 f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
                 f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
+        _check_leaves(problem)
         return TableArcSearchRun(problem, counter, self, workers, state)
+
+
+def _check_leaves(problem: Problem) -> None:
+    """Raise an error if the tables over the initial parents have more leaves than is allowed."""
+    rules = problem.parents
+    for target in problem.targets if rules.most_leaves < NO_LIMIT else ():
+        rows = math.prod(problem.n_states[rules.is_parent[target] > 0].tolist())
+        if rows > rules.most_leaves:
+            name, limit = problem.variables[target].name, ("max_leaves", rules.most_leaves)
+            begins = (
+                f"{name!r} begins with parents of {rows} configurations, each a leaf of a complete table, more than "
+            )
+            raise AdvisedError(begins, limit, ": raise it, drop arcs, or use a search with decision graphs")
 
 
 GREEDY = TableArcSearch(turns=False, patience=0)  # the paper's search
