@@ -8,8 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from leafwise import dag
-from leafwise.data.encoding import NewReading, read
-from leafwise.data.table import Table, many, shortened
+from leafwise.data.encoding import NewReading, read_each
+from leafwise.data.table import many, shortened
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import log_score
@@ -163,20 +163,18 @@ def _fits(a: Network, b: Network, data: object, reading: NewReading) -> dict[str
     """Scores and likelihoods of both networks, and the difference in likelihood with its standard error."""
     fits: dict[str, dict[str, float]] = {}
     logs = []
-    for name, network in (("a", a), ("b", b)):
-        given: NewReading = {"missing": "unknown", **reading}
-        table = data if isinstance(data, Table) and not reading else read(data, variables=network.variables, **given)
+    given: NewReading = {"missing": "unknown", **reading}
+    tables = read_each(data, [a.variables, b.variables], **given)
+    for name, network, table in zip("ab", (a, b), tables, strict=True):
         logs.append(log_probabilities(network, table))
         fits[name] = {"mean_log_likelihood": float(logs[-1].mean())}
         is_whole = table.variables == network.variables and not any(v.hidden for v in network.variables)
         if is_whole and network.prior is not None and network.structure_prior is not None:
             fits[name]["log_score"] = fsum(node.log_score for node in log_score(network, table).values())
-    if len(logs[0]) == len(logs[1]):
-        difference = logs[1] - logs[0]
-        fits["b less a"] = {"mean_log_likelihood": float(difference.mean())}
-        if len(difference) > 1:
-            error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
-            fits["b less a"]["standard_error"] = error
+    difference = logs[1] - logs[0]
+    fits["b less a"] = {"mean_log_likelihood": float(difference.mean())}
+    if len(difference) > 1:
+        fits["b less a"]["standard_error"] = float(difference.std(ddof=1) / np.sqrt(len(difference)))
     return fits
 
 

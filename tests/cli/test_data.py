@@ -168,6 +168,8 @@ def test_standard_input_and_output(data, tmp_path):
     rows = piped("predict", str(tmp_path / "m.json"), "-", "--target", "rain", "-o", "-", given=data.read_bytes())
     assert rows.count(b"\n") == 401
     assert piped("sample", "-", "-n", "5", "-o", "-", given=model).count(b"\n") == 6
+    both = [str(tmp_path / "m.json")] * 2
+    assert b"log likelihood, b less a" in piped("compare", *both, "--data", "-", given=data.read_bytes())
 
 
 # Predict

@@ -91,6 +91,6 @@ def test_what_cannot_be(ask, folder, arguments, problem):
 def test_what_a_dynamic_network_cannot_be_asked(ask, folder, model):
     uneven = ask("learn", folder / "uneven.csv", "--lags", "1", "--by", "patient", "--time", "day", "-o", "none.json")
     assert "where others go as from" in uneven.complaint
-    assert "make it with unroll" in ask("query", model, "--target", "fever").complaint
+    assert "make one with unroll" in ask("query", model, "--target", "fever").complaint
     assert "no dynamic network" in ask("unroll", folder / "four.json", 2, "-o", folder / "none.json").complaint
     assert "0 is not in the range" in ask("unroll", model, 0, "-o", folder / "none.json").complaint

@@ -213,6 +213,30 @@ def test_comparison_counts_what_differs():
     assert leafwise.compare(one, leafwise.Network((a,), (alone,))).only_in_a == ("b",)
 
 
+def test_compared_networks_are_scored_on_the_same_cases():
+    a, b = (leafwise.Variable(name, ("no", "yes")) for name in "ab")
+    alone = leafwise.DecisionGraph.single()
+    of_a = leafwise.Network((a,), (leafwise.Node((), alone, np.array([[0.5, 0.5]])),))
+    of_b = leafwise.Network((b,), (leafwise.Node((), alone, np.array([[0.9, 0.1]])),))
+    holes = pd.DataFrame({"a": [None, "no", "yes", "no"], "b": ["no", "no", "yes", None]})
+    whole = np.log([0.9, 0.1]) - np.log(0.5)  # of the two rows without holes; each network lacks one other
+    found = leafwise.compare(of_a, of_b, holes, missing="drop").fits
+    assert found["b less a"]["mean_log_likelihood"] == pytest.approx(whole.mean())
+    assert found["b less a"]["standard_error"] == pytest.approx(whole.std(ddof=1) / np.sqrt(2))
+    assert found["b"]["mean_log_likelihood"] == pytest.approx(np.log([0.9, 0.1]).mean())
+    with pytest.raises(ValueError, match="every row has a missing cell"):
+        leafwise.compare(of_a, of_b, holes.iloc[[0, 3]], missing="drop")
+    table = leafwise.read(holes.iloc[1:3])
+    assert leafwise.compare(of_a, of_b, table).fits == found  # a table of more variables than either has
+
+
+def test_what_can_be_read_once_is_compared():
+    frame = pd.DataFrame({"a": ["no", "yes", "no"]})
+    learned = leafwise.learn(frame)
+    stream = pa.table({"a": frame["a"].tolist()}).to_reader()
+    assert leafwise.compare(learned, learned, stream).fits == leafwise.compare(learned, learned, frame).fits
+
+
 def by_graph(graph, names="abcy", labels=("no", "yes")):
     """A network in which the last of four variables has this graph."""
     alone = leafwise.Node((), leafwise.DecisionGraph.single(), np.array([[0.5, 0.5]]))

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from network_strategies import networks, own_networks
 
+import leafwise
 from leafwise.data.table import Variable
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
-from leafwise.formats import json, mixture_json
+from leafwise.formats import dynamic_json, json, mixture_json
+from leafwise.formats.files import any_model_of, model_of
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
@@ -106,6 +108,38 @@ def test_the_golden_file_of_a_mixture_is_written_byte_for_byte_and_loads():
     assert mixture_json.dumps(golden_mixture()) == GOLDEN_MIXTURE.read_text("utf-8")
     assert Mixture.load(GOLDEN_MIXTURE) == golden_mixture()
     assert Mixture.load(GOLDEN_MIXTURE).groups == (0, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["network", "mixture", "dynamic network"])
+def test_the_kind_of_a_model_is_read_wherever_its_file_says_it(kind):
+    if kind == "dynamic network":
+        model = leafwise.learn(np.array([[0], [1], [1], [0]] * 9), lags=1)
+        text = dynamic_json.dumps(model)
+    else:
+        model = golden_network() if kind == "network" else golden_mixture()
+        text = json.dumps(model) if kind == "network" else mixture_json.dumps(model)
+    document = plain_json.loads(text)
+    others = {key: value for key, value in document.items() if key != "format"}
+    turned = plain_json.dumps({**others, "format": document["format"]}, indent=4)
+    for content in (text.encode(), turned.encode(), text.encode("utf-16")):
+        assert any_model_of(content) == model
+        if kind != "dynamic network":
+            assert model_of(content) == model
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('["leafwise-mixture"]', "this is JSON but no network"),
+        ('["leafwise-dynamic-network"]', "this is JSON but no network"),
+        ('{"learned": {"a": ' + "[" * 900 + "]" * 900 + "}}", "nested too deeply|recursion"),
+    ],
+)
+def test_what_is_no_mixture_gets_one_clear_line(text, message):
+    if text.startswith("{"):
+        text = plain_json.dumps({**plain_json.loads(GOLDEN_MIXTURE.read_text("utf-8")), **plain_json.loads(text)})
+    with pytest.raises(ValueError, match=message):
+        any_model_of(text.encode())
 
 
 @given(own_networks())

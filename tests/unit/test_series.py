@@ -198,6 +198,25 @@ def parted(n_series=200, length=10):
     return np.stack([x, z, y], axis=2).reshape(-1, 3), np.repeat(np.arange(n_series), length)
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        # put back: three o'clock becomes two o'clock again
+        ["2024-10-27 01:00+02:00", "2024-10-27 02:00+02:00", "2024-10-27 02:00+01:00", "2024-10-27 03:00+01:00"],
+        ["2024-03-31T00:00Z", "2024-03-31T03:00+0200", "2024-03-31T04:00+0200", "2024-03-30T22:00-0500"],
+        # the same hours of every day are even steps, although a day of them has 23 hours
+        ["2024-03-30 08:00+01:00", "2024-03-31 08:00+02:00", "2024-04-01 08:00+02:00", "2024-04-02 08:00+02:00"],
+        ["2024-03-30 18:00+01:00", "2024-03-31 06:00+02:00", "2024-03-31 18:00+02:00", "2024-04-01 06:00+02:00"],
+    ],
+)
+def test_clocks_that_are_put_forward_or_back(times):
+    order = np.array([2, 0, 3, 1])
+    rows = np.array([[time, str(number)] for number, time in enumerate(times)], dtype=object)[order]
+    series, _ = read_series(rows, time="x1")
+    assert series.table.variables[0].labels == ("0", "1", "2", "3")
+    assert series.table.codes.tolist() == [[0, 1, 2, 3]]
+
+
 def test_own_value_tests_are_the_same_at_all_times(tmp_path):
     rows, series = parted()
     rows = np.column_stack([series, rows])

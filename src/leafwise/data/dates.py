@@ -10,6 +10,7 @@ _TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 _YEAR_FIRST = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}})({_TIME})")
 _DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}})({_TIME})")
 _ANY = re.compile(rf"(?:{_YEAR_FIRST.pattern}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}}){_TIME})")
+_ZONE = re.compile(r"(?:Z|([+-])(\d{2}):?(\d{2}))$")
 _SECONDS = 86_400
 MICROSECONDS = 86_400_000_000  # of a day
 
@@ -43,13 +44,26 @@ def moment(text: str) -> int | None:
         date, month, year, time = match.groups()
     else:
         return None
-    clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:] if time[:1] in ("T", " ") else "0:00"
+    clock = _ZONE.sub("", time)[1:] if time[:1] in ("T", " ") else "0:00"
     hour, rest = clock.split(":", 1)
     try:
         found = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "us")
     except ValueError:
         return None
     return int(found.astype(np.int64))
+
+
+def ahead(text: str) -> int | None:
+    """The microseconds by which the zone of a date, as `moment` reads it, is ahead of UTC; None without a zone.
+
+    >>> ahead("2024-03-31T12:30+02:00"), ahead("2024-03-31 12:30Z"), ahead("2024-03-31")
+    (7200000000, 0, None)
+    """
+    match = _ZONE.search(text)
+    if match is None:
+        return None
+    sign, hours, minutes = match.groups(default="0")
+    return (-1 if sign == "-" else 1) * (60 * int(hours) + int(minutes)) * 60_000_000
 
 
 def days(texts: Iterable[str]) -> NDArray[np.float64] | None:

@@ -20,7 +20,7 @@ from leafwise.data.case_weights import Floats, checked_weights, repeated_rows
 from leafwise.data.columns import Column, Source, check_file, open_source
 from leafwise.data.description import Description, ReadColumn
 from leafwise.data.kinds import DATES, Bins, Choices, Understood, some, understand
-from leafwise.data.new_data import INFER_OR_STATE, as_known, assembled, complete
+from leafwise.data.new_data import INFER_OR_STATE, as_known, assembled, complete, each_known
 from leafwise.data.table import Table, Variable, code_type
 from leafwise.data.table_cache import TableCache
 from leafwise.data.text_files import Format
@@ -394,6 +394,14 @@ def write(data: object, path: str | os.PathLike[str]) -> None:
     check_type(path, (str, os.PathLike), "where to write", "a path: use for example 'cases.csv'")
     table = data if isinstance(data, Table) else read(data, missing="state", bins=None, states="*")
     write_table(table, path)
+
+
+def read_each(source: object, several: Sequence[Sequence[Variable]], **reading: Unpack[NewReading]) -> list[Table]:
+    """Read the same cases, once, in the states of each of several lists of variables; all tables have the same rows."""
+    options = options_of(reading, None, several[0])
+    if isinstance(source, Table):
+        return [_reread(source, replace(options, variables=variables)) for variables in several]
+    return each_known(_opened(source, options), several, options.missing, options.unseen)
 
 
 def read_new(

@@ -35,15 +35,45 @@ def as_known(
 
     Optional ones may be absent, or have labels that are not known, which are then missing.
     """
+    return each_known(source, [variables], missing, unseen, optional)[0]
+
+
+def each_known(
+    source: Source | Table,
+    several: Sequence[Sequence[Variable]],
+    missing: str,
+    unseen: str = "error",
+    optional: Collection[str] = (),
+) -> list[Table]:
+    """The same for each of several lists of variables. Cases that are dropped are dropped from all tables."""
+    may_lack = [{*optional, *(one.name for one in variables if one.hidden)} for variables in several]
+    found = [_columns_of(source, *pair) for pair in zip(several, may_lack, strict=True)]
+    if missing == "drop" and len(several) > 1:
+        checked = [one for parts in zip(found, several, may_lack, strict=True) for one in _without_a_state(*parts)]
+        kept = iter(complete([column for columns in found for column in columns], checked, missing, SUM_OVER))
+        found = [[next(kept) for _ in columns] for columns in found]
+    tables = []
+    for columns, variables, lacks in zip(found, several, may_lack, strict=True):
+        met = {variable.name: "missing" if variable.name in optional else unseen for variable in variables}
+        tables.append(_met(columns, tuple(variables), missing, met, lacks))
+    return tables
+
+
+def _columns_of(source: Source | Table, variables: Sequence[Variable], may_lack: Collection[str]) -> list[Column]:
+    """One column per variable."""
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
-    may_lack = {*optional, *(variable.name for variable in variables if variable.hidden)}
     if isinstance(source, Table):
-        columns = [_recoded(source, variable.name, variable.name in may_lack) for variable in variables]
-    else:
-        columns = _matched(source, variables, may_lack)
-    met = {variable.name: "missing" if variable.name in optional else unseen for variable in variables}
-    return _met(columns, tuple(variables), missing, met, may_lack)
+        return [_recoded(source, variable.name, variable.name in may_lack) for variable in variables]
+    return _matched(source, variables, may_lack)
+
+
+def _without_a_state(
+    columns: Sequence[Column], variables: Sequence[Variable], optional: Collection[str]
+) -> list[Column]:
+    """The columns that have no state for missing cells."""
+    has_state = {variable.name for variable in variables if variable.missing}.union(optional)
+    return [column for column in columns if column.name not in has_state]
 
 
 def _recoded(table: Table, name: str, optional: bool) -> Column:
@@ -90,8 +120,7 @@ def _met(
     unseen: Mapping[str, str],
     optional: Collection[str],
 ) -> Table:
-    has_state = {variable.name for variable in variables if variable.missing}.union(optional)
-    checked = [column for column in columns if column.name not in has_state]
+    checked = _without_a_state(columns, variables, optional)
     if missing == "state":
         lacking = {column.name: column.n_missing for column in checked if column.n_missing}
         if lacking:

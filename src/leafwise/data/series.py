@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leafwise.data.binning import number
 from leafwise.data.columns import Column
-from leafwise.data.dates import moment
+from leafwise.data.dates import MICROSECONDS, ahead, moment
 from leafwise.data.description import Description
 from leafwise.data.encoding import NewReading, read_beside
 from leafwise.data.new_data import SUM_OVER, MissingCells
@@ -71,7 +71,7 @@ def read_series(
         found, first, own = np.unique(_whole(beside["by"]), return_index=True, return_inverse=True)
         own = np.argsort(np.argsort(first))[own]  # in order of appearance
         names = [f"series {brief(beside['by'].labels[code])}" for code in found[np.argsort(first)].tolist()]
-    times = _times(beside["time"]) if "time" in beside else np.arange(table.n_cases)
+    times = _times(beside["time"], own) if "time" in beside else np.arange(table.n_cases)
     order = np.lexsort((times, own))
     own, times = own[order], times[order]
     if "time" in beside:
@@ -148,8 +148,8 @@ def _whole(column: Column) -> Integers:
     return column.codes.astype(np.int64)
 
 
-def _times(column: Column) -> Integers:
-    """The time of each row as a whole number; dates are in months or microseconds."""
+def _times(column: Column, own: Integers) -> Integers:
+    """The time of each row as a whole number; dates are in months or microseconds. `own`: the series of each row."""
     codes = _whole(column)
     if column.numbers is not None:
         return _numbered(column, column.numbers)[codes]
@@ -157,8 +157,20 @@ def _times(column: Column) -> Integers:
     if None in found:
         raise _no_time(column.name, column.labels[0])
     moments = np.array(found, "datetime64[us]")
-    months = _months(moments)
-    return (moments.astype(np.int64) if months is None else months)[codes]
+    months, whole = _months(moments), moments.astype(np.int64)
+    on_the_clock = (whole if months is None else months)[codes]
+    zones = [ahead(label) for label in column.labels]
+    if None in zones or len(set(zones)) == 1 or len(np.unique(whole % MICROSECONDS)) == 1:
+        return on_the_clock
+    passed = (whole - np.array(zones, np.int64))[codes]  # as when clocks are put forward or back during a series
+    return on_the_clock if not _is_even(own, passed) and _is_even(own, on_the_clock) else passed
+
+
+def _is_even(own: Integers, times: Integers) -> bool:
+    """Whether all steps in time are equal."""
+    order = np.lexsort((times, own))
+    steps = np.diff(times[order])[np.diff(own[order]) == 0]
+    return not len(steps) or bool(steps[0] > 0 and (steps == steps[0]).all())
 
 
 def _numbered(column: Column, numbers: NDArray[np.float64]) -> Integers:

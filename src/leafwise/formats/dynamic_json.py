@@ -3,6 +3,8 @@
 {"format": "leafwise-dynamic-network", "version": 1, "lags": 2, "window": {"format": "leafwise-network", ...}}
 """
 
+from typing import Any
+
 from leafwise.data.table import brief
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.formats import json
@@ -20,8 +22,12 @@ def dumps(dynamic: DynamicNetwork) -> str:
 
 def loads(text_of_file: str | bytes) -> DynamicNetwork:
     """The dynamic network of a JSON text."""
-    document = json.parsed(text_of_file)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    return dynamic_of(json.parsed(text_of_file))
+
+
+def dynamic_of(document: Any) -> DynamicNetwork:
+    """The dynamic network in a parsed file."""
+    if json.format_named(document) != FORMAT:
         raise ValueError(f'this is JSON but no dynamic network: such a file has "format": "{FORMAT}"; learn one.')
     version = document.get("version")
     if version != VERSION or isinstance(version, bool):

@@ -93,11 +93,20 @@ def load_model(path: str | os.PathLike[str], *, most_bytes: int | None = None) -
 
 def model_of(data: bytes) -> "Network | Mixture":
     """The network, or the mixture of networks, of a JSON text."""
+    from leafwise.formats import json
+
+    return _network_or_mixture(json.parsed(data), Room(len(data), None))
+
+
+def _network_or_mixture(document: Any, room: Room) -> "Network | Mixture":
     from leafwise.formats import json, mixture_json
 
-    if f'"{mixture_json.FORMAT}"'.encode() not in data[:200]:
-        return json.loads(data)
-    return mixture_json.read_mixture(json.parsed(data), Room(len(data), None))
+    if json.format_named(document) != mixture_json.FORMAT:
+        return json.network_of(document, room)
+    try:
+        return mixture_json.read_mixture(document, room)
+    except RecursionError:
+        raise ValueError("something in it is nested too deeply for a mixture: save the mixture again.") from None
 
 
 def save_mixture(mixture: "Mixture", path: str | os.PathLike[str]) -> None:
@@ -127,9 +136,12 @@ def load_dynamic(path: str | os.PathLike[str], *, most_bytes: int | None = None)
 
 def any_model_of(data: bytes) -> "Network | Mixture | DynamicNetwork":
     """The model of any kind in a JSON text."""
-    from leafwise.formats import dynamic_json
+    from leafwise.formats import dynamic_json, json
 
-    return dynamic_json.loads(data) if f'"{dynamic_json.FORMAT}"'.encode() in data[:200] else model_of(data)
+    document = json.parsed(data)
+    if json.format_named(document) == dynamic_json.FORMAT:
+        return dynamic_json.dynamic_of(document)
+    return _network_or_mixture(document, Room(len(data), None))
 
 
 def _module(path: str | os.PathLike[str]) -> Any:

@@ -93,15 +93,19 @@ def check_version(version: int, networks: Iterable[Network]) -> None:
 
 def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a JSON text."""
-    document = parsed(text_of_file)
-    room = Room(len(text_of_file), most_cells)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        if isinstance(document, dict) and document.get("format") == "leafwise-mixture":
+    return network_of(parsed(text_of_file), Room(len(text_of_file), most_cells))
+
+
+def network_of(document: Any, room: Room) -> Network:
+    """The network in a parsed file."""
+    kind = format_named(document)
+    if kind != FORMAT:
+        if kind == "leafwise-mixture":
             raise ValueError(
                 "this file holds a mixture of networks, and one network is needed here: give such a file. A mixture "
                 "can evaluate, query, mpe, sample, predict, impute and show."
             )
-        if isinstance(document, dict) and document.get("format") == "leafwise-dynamic-network":
+        if kind == "leafwise-dynamic-network":
             raise ValueError(
                 "this file holds a dynamic network, and an ordinary network is needed here: make one with unroll."
             )
@@ -122,6 +126,11 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
         raise ValueError("something in it is nested too deeply for a network: save the network again.") from None
     check_version(version, [network])
     return network
+
+
+def format_named(document: Any) -> Any:
+    """What a parsed file says is in it; None if it says nothing."""
+    return document.get("format") if isinstance(document, dict) else None
 
 
 def parsed(content: str | bytes) -> Any:
