@@ -8,7 +8,6 @@ import click
 
 from leafwise.cli.data import data_argument, reading_options, titles
 from leafwise.cli.options import (
-    OUTPUT_FILE,
     STANDARD,
     check_output,
     json_option,
@@ -16,6 +15,7 @@ from leafwise.cli.options import (
     model_argument,
     print_json,
     standard_table,
+    table_output_option,
 )
 from leafwise.cli.progress import telling
 
@@ -23,13 +23,7 @@ from leafwise.cli.progress import telling
 @click.command()
 @model_argument
 @data_argument
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
-)
+@table_output_option
 @click.option(
     "--how",
     type=click.Choice(["draw", "most-probable", "mean-probabilities"]),

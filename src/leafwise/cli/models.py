@@ -29,6 +29,7 @@ from leafwise.cli.options import (
     print_rows,
     say,
     standard_table,
+    table_output_option,
     variable_names,
 )
 from leafwise.cli.progress import telling
@@ -141,13 +142,7 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
 @given_option
 @do_option
 @exactness_options
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
-)
+@table_output_option
 @json_option
 def sample(
     model: Path,

@@ -30,6 +30,13 @@ STANDARD = Path("-")  # standard input, or standard output
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 model_argument = click.argument("model", type=INPUT_FILE)
+table_output_option = click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
+)
 
 
 def variable_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

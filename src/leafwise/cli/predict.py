@@ -8,7 +8,6 @@ import click
 
 from leafwise.cli.data import data_argument, reading_options, titles
 from leafwise.cli.options import (
-    OUTPUT_FILE,
     STANDARD,
     check_output,
     exactness_options,
@@ -19,6 +18,7 @@ from leafwise.cli.options import (
     print_json,
     say,
     standard_table,
+    table_output_option,
     variable_names,
 )
 from leafwise.cli.progress import telling
@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 @model_argument
 @data_argument
 @click.option("--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable to predict.")
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
-)
+@table_output_option
 @reading_options("unknown", "error", unseen=True)
 @exactness_options
 @json_option
